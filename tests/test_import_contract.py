@@ -1,4 +1,4 @@
-"""The contract on imports between folders (pyproject.toml) fails where it should."""
+"""Tests that the contract on imports between folders (pyproject.toml) finds faults."""
 
 import os
 import shutil

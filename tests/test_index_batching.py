@@ -1,4 +1,4 @@
-"""`canonicalize` preserves values of gathers and scatters at iota indices."""
+"""Tests that `canonicalize` preserves gathers and scatters at iota indices."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,8 @@ ENTRIES = {
 
 
 def program(entries: list[str], shape: list[int], int: str, kind: str) -> str:
-    """A gather and a scatter of single elements at index vectors with these entries."""
+    """Returns a gather and a scatter of single elements at index vectors with these
+    entries."""
     dims = ", ".join(map(str, range(len(entries))))
     ones = ", ".join("1" for _ in entries)
     x = f"tensor<{'x'.join(map(str, shape))}xf32>"
@@ -55,9 +56,9 @@ def program(entries: list[str], shape: list[int], int: str, kind: str) -> str:
         (["given", "row"], [4, 6], 1),
         (["row", "column", "given"], [6, 5, 3], 2),
         (["column", "given", "repeated"], [5, 3, 6], 2),
-        (["row", "row"], [6, 6], 1),  # one is left
+        (["row", "row"], [6, 6], 1),  # one index must be left
         (["row", "column"], [6, 5], 1),
-        (["row", "repeated", "given"], [6, 6, 3], 1),  # of the same batch
+        (["row", "repeated", "given"], [6, 6, 3], 1),  # both number the rows
         (["row", "given"], [7, 4], 0),  # more rows than index vectors
         (["row", "given"], [5, 4], 0),  # fewer: some are clamped, or ignored
         (["column", "given"], [6, 4], 0),
@@ -87,8 +88,8 @@ def test_same_values(
             np.testing.assert_array_equal(value, expected)
 
 
-def test_a_type_that_is_too_narrow() -> None:
-    """Numbers of i8 begin anew at -128, so they do not count 200 rows."""
+def test_row_numbers_that_wrap_around_are_not_batched() -> None:
+    """i8 wraps around to -128, so it cannot number 200 rows."""
     text = program(["row", "given"], [200, 4], "i8", "add")
     module = parse(text.replace("6x5", "200x1").replace("tensor<6x", "tensor<200x"))
     after = run(module, CanonicalizePass())
@@ -96,8 +97,9 @@ def test_a_type_that_is_too_narrow() -> None:
     assert [len(op.operand_batching_dims) for op in gathers] == [0]
 
 
-def test_labels_by_row_numbers_take_no_more_than_by_rows() -> None:
-    """Cross entropy, with `x[arange(n), labels]` and with `take_along_axis`."""
+def test_labels_by_row_numbers_take_no_more_bytes() -> None:
+    """Cross entropy takes no more bytes with `x[arange(n), labels]` than with
+    `take_along_axis`."""
     jax = pytest.importorskip("jax")
     jnp = jax.numpy
 

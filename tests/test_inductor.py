@@ -1,5 +1,7 @@
-"""Our order in Inductor: on nodes in Inductor's format and, if PyTorch is installed, in
-programs that Inductor compiles.
+"""Tests tensorplan's order of operations in Inductor.
+
+The tests order nodes in Inductor's format and, if PyTorch is installed, programs that
+Inductor compiles.
 """
 
 import sys
@@ -49,7 +51,7 @@ def two_branches() -> Sequence[Node]:
 
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Fakes of the modules of PyTorch that the order imports."""
+    """Replaces the modules of PyTorch that the order imports by fakes."""
 
     def reorder(nodes: Any, methods: Any = (list,)) -> Any:
         return [[node.out.name for node in method(nodes)] for method in methods]
@@ -62,7 +64,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> Any:
     return memory
 
 
-def test_each_branch_is_ended_before_the_next(fakes: Any) -> None:
+def test_each_branch_is_computed_before_the_next(fakes: Any) -> None:
     with inductor.scheduled():
         theirs, ours = fakes.reorder_for_peak_memory(two_branches())
     assert theirs == ["a", "b", "sum of a", "sum of b", "result"]

@@ -1,5 +1,7 @@
-"""The reader of Inductor's code: on code of PyTorch 2.11 for an H200, and on small
-programs in the same form. `test_foreign_plans.py` also tests code for CPUs.
+"""Tests the reader of Inductor's output code.
+
+It reads code of PyTorch 2.11 for an H200, and small programs in the same form.
+`test_foreign_plans.py` also tests code for CPUs.
 """
 
 import ast
@@ -44,7 +46,7 @@ def verdict_of(text: str, folder: Path) -> str:
         return "no value" if "has no value here" in error.reason else error.reason
 
 
-# What `torch.cuda.max_memory_allocated` counted, besides what was there before.
+# `measured` is what `torch.cuda.max_memory_allocated` counted, less its initial value.
 @pytest.mark.parametrize(
     ("name", "measured", "placement"),
     [("bert_block", 17_920, 2_560), ("keywords", 30_720, 0)],
@@ -52,7 +54,7 @@ def verdict_of(text: str, folder: Path) -> str:
 def test_code_for_a_gpu(
     name: str, measured: int, placement: int, tmp_path: Path
 ) -> None:
-    """The first one has pools."""
+    """The plan has the measured bytes and is proved. The first program uses pools."""
     plan = plan_of((FOLDER / f"{name}.cuda.txt").read_text(), tmp_path)
     assert audit(plan).verdict == "proved"
     assert not plan.not_understood
@@ -94,13 +96,13 @@ def test_each_step_that_is_missing_or_late_is_found(name: str, tmp_path: Path) -
 
 
 def pools_of(text: str) -> str:
-    """The offset of the second tensor in a pool of the first test program."""
+    """Returns the code with the offset of the second tensor in a pool replaced by 0."""
     found = re.search(r"buf\d+ = alloc_from_pool\((\w+), (?!0,)\d+", text)
     assert found
     return text.replace(found[0], re.sub(r"\d+$", "0", found[0]), 1)
 
 
-def test_an_offset_of_a_live_tensor_is_found(tmp_path: Path) -> None:
+def test_an_offset_that_overlaps_a_live_tensor_is_found(tmp_path: Path) -> None:
     text = (FOLDER / "bert_block.cuda.txt").read_text()
     assert verdict_of(pools_of(text), tmp_path) in ("unsound", "suspicious")
 
@@ -148,7 +150,7 @@ either = async_compile.multi_kernel('either', [add, add])
 
 
 def code(body: str, arguments: str = "arg0_1", before: str = "") -> str:
-    """A program on arguments of 300 numbers each, on the first GPU."""
+    """Returns a program for the first GPU, with arguments of 300 numbers each."""
     made = "".join(
         f"    {name} = rand_strided((300, ), (1, ), device='cuda:0', "
         "dtype=torch.float32)\n"
@@ -331,14 +333,14 @@ def test_programs_for_a_gpu(what: str, tmp_path: Path) -> None:
     assert sum(m.size for m in plan.memories.values() if m.kind != "argument") == size
 
 
-def test_what_is_not_understood_is_counted(tmp_path: Path) -> None:
+def test_unknown_kernels_are_counted(tmp_path: Path) -> None:
     body, *_ = PROGRAMS["a kernel of another kind"]
     plan = plan_of(code(body, before=PART), tmp_path)
     assert plan.not_understood == {"kernels of other kinds": 1}
 
 
 def test_donated_arguments(tmp_path: Path) -> None:
-    """The bytes of `saved` are free where it has no name any more."""
+    """The bytes of `saved` are free once the code has deleted its last name."""
     body = (
         "buf0 = saved; del saved  # reuse\nincrement.run(buf0, 300, stream=0)\n"
         f"{new('buf1')}\nadd.run(buf0, buf1, 300, stream=0)\ndel buf0\n"
@@ -352,7 +354,7 @@ def test_donated_arguments(tmp_path: Path) -> None:
     assert plan.memories.keys() == {"arg0_1", "cuda:0"}
 
 
-def test_devices_have_memories_of_their_own(tmp_path: Path) -> None:
+def test_each_device_has_a_memory(tmp_path: Path) -> None:
     body = (
         f"{new('buf0')}\nadd.run(arg0_1, buf0, 300, stream=0)\n"
         "with torch.cuda._DeviceGuard(1):\n"
@@ -385,7 +387,7 @@ def test_sizes_of_the_example_arguments(tmp_path: Path) -> None:
         ("buf0 = alloc_from_pool(arg0_1, 0)", "buf0 = alloc_from_pool"),
     ],
 )
-def test_bad_code_is_refused_with_its_place(
+def test_bad_code_is_rejected_with_its_location(
     body: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "net.output_code.py"
@@ -412,9 +414,7 @@ SIGNATURES: list[tuple[str, str, list[Use]]] = [
 
 
 @pytest.mark.parametrize(("language", "source", "uses"), SIGNATURES)
-def test_what_kernels_do_with_their_parameters(
-    language: str, source: str, uses: list[Use]
-) -> None:
+def test_uses_of_kernel_parameters(language: str, source: str, uses: list[Use]) -> None:
     name = "'k', " if language == "triton" else "['float*'], "
     module = ast.parse(f"k = async_compile.{language}({name}{source!r})")
     assert kernels(module) == {"k": uses}
@@ -475,7 +475,7 @@ def test_forward_and_backward_pass_are_one_plan(tmp_path: Path) -> None:
 
 
 def test_a_saved_tensor_that_is_a_result_may_not_be_overwritten(tmp_path: Path) -> None:
-    """Neither file alone shows that."""
+    """Neither file alone shows the fault."""
     fault = FORWARD.replace("return (buf1, ", "return (buf0, ")
     paths = step(tmp_path, fault)
     assert audit(read(paths[0])).verdict == "unsound"
@@ -489,7 +489,7 @@ def test_a_saved_tensor_that_is_a_result_may_not_be_overwritten(tmp_path: Path) 
     ("old", "new"),
     [("buf0, )", ")"), ("(buf1, primals_1, primals_2, buf0, )", "(primals_1, buf0, )")],
 )
-def test_other_halves_are_refused(
+def test_mismatched_forward_and_backward_passes_are_rejected(
     old: str, new: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     step(tmp_path, FORWARD.replace(old, new))

@@ -1,4 +1,4 @@
-"""tgraph-infer-shapes recovers erased types, for every operation."""
+"""Tests that tgraph-infer-shapes recovers erased types, for every operation."""
 
 import logging
 import random
@@ -60,7 +60,7 @@ def values(module: ModuleOp) -> list[SSAValue]:
 
 
 def erase(module: ModuleOp, change: Callable[[SSAValue], AnyTensor]) -> ModuleOp:
-    """A copy in which each value has the type that `change` says.
+    """Returns a copy in which each value has the type that `change` returns.
 
     Variables keep their types, as do values read from or assigned to them.
     """
@@ -94,7 +94,7 @@ def test_results_follow_from_arguments(path: Path) -> None:
     def change(value: SSAValue) -> AnyTensor:
         type = tensor_type_of(value.type)
         if isinstance(value.owner, ReshapeOp | BroadcastInDimOp | ConstantOp | IotaOp):
-            return type  # the operation says by its type what it does
+            return type  # the result type defines the operation
         if isinstance(value.owner, ConvertOp):
             return with_shape(type, [UNKNOWN] * type.get_num_dims())
         return type if not hasattr(value.owner, "name") else unknown(type)
@@ -106,7 +106,7 @@ def test_results_follow_from_arguments(path: Path) -> None:
 
 
 @given(programs(), st.integers(0, 2**32))
-def test_what_comes_back_is_right(program: Program, seed: int) -> None:
+def test_inferred_types_are_right(program: Program, seed: int) -> None:
     rng = random.Random(seed)
 
     def change(value: SSAValue) -> AnyTensor:
@@ -251,7 +251,7 @@ def test_arguments_follow_from_results(name: str) -> None:
     assert types == [f"tensor<{type}>" for type in want]
 
 
-def test_through_a_variable() -> None:
+def test_inference_through_a_variable() -> None:
     module = parse("""
 !t = tensor<?x3xnone>
 func.func @main(%v: !tgraph.variable<!t>, %x: tensor<2x?xf32>) {
@@ -265,7 +265,7 @@ func.func @main(%v: !tgraph.variable<!t>, %x: tensor<2x?xf32>) {
     assert "%v: !tgraph.variable<tensor<2x3xf32>>, %x: tensor<2x3xf32>" in str(module)
 
 
-def test_through_a_gradient() -> None:
+def test_inference_through_a_gradient() -> None:
     module = parse("""
 !t = tensor<?x3xf32>
 func.func @main(%w: !t, %x: tensor<2x?xf32>) -> (!t, !t) {
@@ -293,7 +293,8 @@ def test_unknown_types_are_counted(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_time_is_linear_in_a_chain() -> None:
-    """Known at the far end only: 2000 operations, each visited a few times."""
+    """Only the last of 2000 operations has a known type. Each is visited a few
+    times."""
     ops = "\n".join(
         f"%{n + 1} = tgraph.negate %{n} : tensor<?xf32>" for n in range(2000)
     )
@@ -306,8 +307,8 @@ def test_time_is_linear_in_a_chain() -> None:
     assert "%0: tensor<6xf32>" in str(module)
 
 
-def test_through_a_sort() -> None:
-    """The size along the dimension is `count`; the others are the operand's."""
+def test_inference_through_a_sort() -> None:
+    """The size along the sorted dimension is `count`. Other sizes are the operand's."""
     module = parse("""
 func.func @main(%x: tensor<?x9xnone>) -> tensor<4x?xf32> {
   %r = tgraph.sort %x {count = 2 : i64, dimension = 1 : i64}

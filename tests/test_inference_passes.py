@@ -1,4 +1,4 @@
-"""Passes for inference: simplified norms, folded scales, precomputed values."""
+"""Tests passes for inference: simplified norms, folded scales, precomputed values."""
 
 from collections import Counter
 from functools import cache
@@ -61,7 +61,7 @@ def count(module: ModuleOp) -> Counter[str]:
 
 
 def arguments(module: ModuleOp, seed: int = 0) -> list[Array]:
-    """Random positive arguments, as some are variances."""
+    """Returns random arguments. They are positive because some are variances."""
     rng = np.random.default_rng(seed)
     return [
         (np.abs(rng.standard_normal(i.shape)) * 0.5 + 0.1).astype(i.dtype)
@@ -100,8 +100,8 @@ def run_split(
 
 
 def check(text: str, *, kept: dict[str, int]) -> ModuleOp:
-    """Asserts that values stay equal, planned or not, and that `@main` keeps these
-    numbers of operations."""
+    """Asserts that the passes change no values, planned or not, and that `@main` keeps
+    these numbers of operations. Returns the module after all passes."""
     module = parse(text)
     inputs = arguments(module)
     want = run_reference(module, inputs)
@@ -176,7 +176,7 @@ BATCH_NORM = {
 
 @pytest.mark.parametrize("name", BATCH_NORM)
 @pytest.mark.parametrize("bias", [False, True])
-def test_batch_norm_goes_into_the_convolution(name: str, bias: bool) -> None:
+def test_batch_norm_is_folded_into_the_convolution(name: str, bias: bool) -> None:
     marked = "{tgraph.parameter}"
     names = ["bias", "gamma", "beta", "mean", "var"]
     args = ", ".join(f"%{n}: !c {marked}" for n in names)
@@ -220,7 +220,7 @@ def test_a_scale_of_the_input_features() -> None:
     body = f"{x}%conv = {CONV.replace('%x', '%x1')}\nfunc.return %conv : !y"
     arguments = ", %s: tensor<4xf32> {tgraph.parameter}"
     check(conv_net(body, arguments), kept={"convolution": 1})
-    # Not where the scaled value has another use.
+    # The scale stays if the scaled value has another use.
     both = body.replace(
         "func.return",
         "%t = tgraph.slice %x1 {start_indices = array<i64: 0, 0, 0, 0>, "
@@ -256,7 +256,7 @@ func.func @main(%x: SIDE_X, %w: SIDE_W {tgraph.parameter},
 @pytest.mark.parametrize("weight", [0, 1])
 @pytest.mark.parametrize(("dim", "size"), [(0, 3), (1, 4), (2, 4)])
 def test_a_scale_of_a_product(weight: int, dim: int, size: int) -> None:
-    """Folded if the dimension is a batch dimension or the weight's own."""
+    """A scale is folded if its dimension is a batch dimension or only the weight's."""
     sides = ("!a", "!b")
     text = DOT.replace("SIDE_W", sides[weight]).replace("SIDE_X", sides[1 - weight])
     text = text.replace("OPERANDS", "%w, %x" if weight == 0 else "%x, %w")
@@ -282,7 +282,8 @@ def test_always_folds_without_parameters() -> None:
 
 @cache
 def resnet18() -> tuple[ModuleOp, ModuleOp]:
-    """The model with all arguments but the image as parameters; and split."""
+    """Returns the model, in which all arguments but the image are parameters, before
+    and after the passes."""
     from xdsl.transforms.canonicalize import CanonicalizePass
 
     module = tensorplan.from_stablehlo(MODELS / "resnet18_infer.mlir").module
@@ -294,7 +295,7 @@ def resnet18() -> tuple[ModuleOp, ModuleOp]:
 
 
 def test_resnet18_keeps_one_operation_per_layer() -> None:
-    """All 20 batch norms go into the convolutions' weights, and one shift each."""
+    """The passes fold all 20 batch norms into the convolutions' weights and shifts."""
     pytest.importorskip("jax")
     _, split = resnet18()
     found = count(split)
@@ -344,7 +345,7 @@ def test_batch_norm_from_stablehlo() -> None:
     assert count(simple)["divide"] == 2
 
 
-def test_sizes_that_stablehlo_leaves_open() -> None:
+def test_unknown_sizes_of_batch_norm() -> None:
     pytest.importorskip("jax")
     module = tensorplan.from_stablehlo(STABLEHLO.replace("SIZES", "?x4x?")).module
     known = tensorplan.from_stablehlo(STABLEHLO.replace("SIZES", "2x4x3")).module
@@ -355,10 +356,10 @@ def test_sizes_that_stablehlo_leaves_open() -> None:
 
 
 @given(programs(), st.integers(0, 255), st.booleans())
-def test_precomputing_changes_no_value(
+def test_precomputing_preserves_values(
     program: Program, marks: int, simplify: bool
 ) -> None:
-    """Bitwise; and nearly, if the passes that reorder come first."""
+    """Values are bitwise equal, or nearly equal after the passes that reorder."""
     module = program.module.clone()
     func = main(module)
     args = func.body.block.args
@@ -420,7 +421,7 @@ def conv_bn_arguments():
     return layers, rng.standard_normal((1, 6, 6, 4), np.float32)
 
 
-def test_parameters_of_jax_take_the_batch_norms() -> None:
+def test_batch_norms_are_folded_into_parameters_of_jax() -> None:
     layers, x = conv_bn_arguments()
     want = np.asarray(conv_bn(layers, x))
     as_it_is, simple = (
@@ -438,7 +439,7 @@ def test_parameters_of_jax_take_the_batch_norms() -> None:
 
 
 def test_parameters_without_values_stay() -> None:
-    """Those of the first layer are not known: only the second is simplified."""
+    """The first layer's parameters have no values, so only the second is simplified."""
     jax = pytest.importorskip("jax")
     (first, second), x = conv_bn_arguments()
     shapes = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), first)
@@ -501,7 +502,7 @@ def test_channels_last_keeps_the_values(entry: str) -> None:
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
-def test_channels_last_leaves_what_is_so_already() -> None:
+def test_channels_last_is_idempotent() -> None:
     module = after(parse((LAYOUTS / "network.mlir").read_text()), TGraphChannelsLast())
     assert str(after(module, TGraphChannelsLast())) == str(module)
 
@@ -512,5 +513,5 @@ def test_onnx_models_have_their_channels_last() -> None:
     assert {
         op.labels[0] for op in model.module.walk() if isinstance(op, ConvolutionOp)
     } == {"b01f"}
-    # Before the first convolution: all after it is in its order.
+    # The only transpose is before the first convolution.
     assert count(model.module)["transpose"] == 1

@@ -1,4 +1,4 @@
-"""Contractions of 8-bit integers by native code are exact."""
+"""Tests that native contractions of 8-bit integers are exact."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -33,8 +33,8 @@ PROCESSORS = {
     "AVX-512": (64, 32, False),
     "AVX-512 VNNI": (64, 32, True),
 }
-"""Bytes of a register, number of registers, and whether an instruction adds up four
-products."""
+"""The bytes of a register, the number of registers, and whether one instruction adds
+four products."""
 
 TYPES = list(product(("ui8", "i8"), repeat=2))
 
@@ -51,7 +51,7 @@ TYPES = list(product(("ui8", "i8"), repeat=2))
     ],
 )
 def processor(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes native code for such a processor."""
+    """Compiles native code as for one of `PROCESSORS`."""
     size, count, has_four = PROCESSORS[request.param]
     monkeypatch.setattr(dot_products, "registers", lambda: (size, count))
     if has_four and not dot_products.adds_four.__wrapped__():
@@ -60,7 +60,7 @@ def processor(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def numbers(kind: str, shape: Sequence[int]) -> Any:
-    """Random integers including the largest ones, whose sums exceed 16 bits."""
+    """Returns random integers, many of them extreme, so that sums exceed 16 bits."""
     info = np.iinfo(kind.replace("i", "int"))
     x = RNG.integers(info.min, info.max, shape, info.dtype, endpoint=True)
     x[RNG.random(shape) < 0.5] = info.max
@@ -85,7 +85,7 @@ def parsed(text: str, kinds: Any) -> Any:
 def computed(
     op: Any, inputs: Sequence[Any], out: Any, constant: bool, threads: int = 1
 ) -> Scratch:
-    """The result of native code, and the bytes of its scratch memory."""
+    """Computes `out` by native code. Returns the scratch memory that was used."""
     scratch = Scratch("cpu:0", threads)
     if constant:
         memory = inputs[1].base if inputs[1].base is not None else inputs[1]
@@ -268,7 +268,7 @@ def test_convolutions(kinds: Sequence[str], constant: bool, name: str) -> None:
     check(op, [numbers(*x) for x in zip(kinds, shapes, strict=True)], out, constant)
 
 
-def test_a_kernel_may_be_reversed() -> None:
+def test_a_reversed_kernel() -> None:
     op, out, image, kernel = convolution(("ui8", "i8"))
     x, y = numbers("ui8", image), np.flip(numbers("i8", kernel), (0, 1))
     check(op, [x, y], out, constant=False)
@@ -287,8 +287,8 @@ def test_threads_share_a_convolution(
     np.testing.assert_array_equal(shared, out)
 
 
-def test_a_tile_is_all_that_needs_scratch_memory() -> None:
-    """Neither the image nor the sums are stored as a whole."""
+def test_scratch_memory_holds_only_a_tile() -> None:
+    """Neither the packed image nor the sums are stored as a whole."""
     image, kernel = (1, 112, 112, 96), (3, 3, 1, 96)
     op, out, *shapes = convolution(("ui8", "i8"), image=image, kernel=kernel, groups=96)
     inputs = [numbers(*x) for x in zip(("ui8", "i8"), shapes, strict=True)]
@@ -304,10 +304,10 @@ def test_a_constant_kernel_is_packed_once() -> None:
     native.calls_of(op, inputs, [out], scratch)
     calls = native.calls_of(op, inputs, [out], scratch)
     assert calls is not None
-    # The product, and before it pairs of the left side: fours are read where they lie.
+    # Fours of the left side are read in place. Pairs are packed by another call.
     assert len(calls) == (1 if integers.adds_four() else 2)
     columns = -(-37 // dot_products.panel()) * dot_products.panel()
-    assert constant.bytes == 72 * columns  # 8-bit integers stay
+    assert constant.bytes == 72 * columns  # packed as 8-bit integers
 
 
 QUANTIZED = """func.func @main(%x: tensor<1x20x10xui8>, %w: tensor<10x20xi8>,
@@ -330,7 +330,7 @@ QUANTIZED = """func.func @main(%x: tensor<1x20x10xui8>, %w: tensor<10x20xi8>,
 }"""
 
 
-def test_the_loop_over_the_result_reads_it_in_tiles() -> None:
+def test_an_epilogue_runs_on_tiles() -> None:
     op = parsed(QUANTIZED, FusionOp)
     scales = RNG.random(20).astype(np.float32) / 1000
     zero = RNG.integers(-99, 99, (1, 20, 20), np.int32)
@@ -342,7 +342,7 @@ def test_the_loop_over_the_result_reads_it_in_tiles() -> None:
     np.testing.assert_array_equal(out, want)
 
 
-def test_tiles_of_one_layout_share_their_nests(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tiles_of_one_layout_share_a_loop_nest(monkeypatch: pytest.MonkeyPatch) -> None:
     made = list[Any]()
     graph_of = functions.graph_of
 
@@ -371,7 +371,7 @@ def test_tiles_of_one_layout_share_their_nests(monkeypatch: pytest.MonkeyPatch) 
     np.testing.assert_array_equal(out, want)
 
 
-def test_other_contractions_are_left_to_others() -> None:
+def test_other_contractions_have_no_integer_form() -> None:
     op, out = dot(("ui8", "i8"), ((5, 7), (7, 3)), ((), ()), ((1,), (0,)))
     wide = [np.ones((5, 7), np.int32), np.ones((7, 3), np.int8)]
     made = integers.calls_of(op, wide, {}, out, Scratch("cpu:0"), lambda *_: [])
@@ -380,7 +380,8 @@ def test_other_contractions_are_left_to_others() -> None:
 
 @cache
 def network(name: str, way: str) -> tuple[ModuleOp, list[Any], Any]:
-    """Its plan, arguments, and NumPy's result, which are those of all processors."""
+    """Returns the plan and the arguments of a network, and its result by NumPy. They
+    are the same for all processors."""
     import quantized_models
 
     network = quantized_models.NETWORKS[name](17, large=False)
@@ -399,5 +400,5 @@ def test_networks_have_the_values_of_numpy(name: str, way: str) -> None:
     pytest.importorskip("quantized_models")
     planned, arrays, want = network(name, way)
     (got,) = Executable(planned, native=True)(*arrays)
-    exact = "bert" not in name  # its softmax and norms are of floats
+    exact = "bert" not in name  # BERT's softmax and norms compute floats
     np.testing.assert_allclose(got, want, 0, 0 if exact else 0.05)

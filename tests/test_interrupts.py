@@ -1,4 +1,4 @@
-"""Calls interrupted at any point: later calls are right, callers' arrays are intact.
+"""Tests interrupts at any point: later calls are right, callers' arrays are intact.
 
 Python runs signal handlers, which raise `KeyboardInterrupt`, at the start of functions
 and after calls. The tests use a profile function, which Python calls at these points.
@@ -21,13 +21,13 @@ from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime.backends.numpy import blas
 from tensorplan.runtime.executor import Executable
 
-pytestmark = pytest.mark.filterwarnings(  # where a generator is done away with
+pytestmark = pytest.mark.filterwarnings(  # when a generator is deleted
     "ignore::pytest.PytestUnraisableExceptionWarning"
 )
 
 N = 64
-# What is only read, a parameter and a variable; a result that is handed out, and one
-# that is copied. The arena is in a pool that another program may enlarge.
+# %x and %y are only read, %p is a parameter, and %v a variable. %out is handed out to
+# the caller, and %sum is copied. Another program can enlarge the pool of the arena.
 PROGRAM = """
 !t = memref<64xf32, "cpu:0">
 !s = memref<f32, "cpu:0">
@@ -107,10 +107,11 @@ def handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("usual", [True, False])
-def test_any_call(options: dict[str, Any], usual: bool, then: int) -> None:
-    """The usual call only reads other arrays; others bring a variable and a parameter.
-    Then the program is called with what it had before, with the same, or with others.
-    Each third event is tried.
+def test_an_interrupted_call(options: dict[str, Any], usual: bool, then: int) -> None:
+    """Interrupts the second of three calls, at every third event.
+
+    In the usual case, only %x and %y differ between calls, otherwise all arguments. The
+    next call has the arguments of call number `then`.
     """
     run = Executable(module(), **options)
     for number in count(step=3):
@@ -123,7 +124,7 @@ def test_any_call(options: dict[str, Any], usual: bool, then: int) -> None:
         copies = [array.copy() for array in kept[:2]]
         is_over = not interrupted(partial(run, *calls[1]), number)
         if then != 1:
-            calls[1] = []  # its memory is somebody else's
+            calls[1] = []  # releases its arrays
         before = [array.copy() for array in calls[then]]
         assert right(run(*calls[then]), *before), number
         for array, copy in zip(kept, copies, strict=False):
@@ -150,8 +151,8 @@ func.func @main(%x: {square}) -> {square} {{
 
 @pytest.mark.thorough
 def test_an_arena_that_moves() -> None:
-    """The first call after another program has enlarged the arena: it makes the steps
-    anew, in some 10,000 events, of which each 31st is tried."""
+    """The first call after another program has enlarged the arena compiles the steps
+    again, in some 10,000 events, of which every 31st is interrupted."""
     small, large = cube(4), cube(16)
     x = 2 * np.eye(4, dtype=np.float32)
     for number in count(step=31):
@@ -161,7 +162,7 @@ def test_an_arena_that_moves() -> None:
         Executable(large, pools=run.pools, native=False)
         assert run.pools[0].memory is not before
         is_over = not interrupted(partial(run, x), number)
-        before[:] = 0  # whoever still works in it is found
+        before[:] = 0  # a step that still uses it gives wrong values
         np.testing.assert_array_equal(run(x)[0], 4 * x, str(number))
         if is_over:
             return

@@ -1,4 +1,4 @@
-"""IREE's plans: what is read from its dumps, what is proved, and what is refuted."""
+"""Tests the audit of IREE's plans: what it reads from dumps, proves, and refutes."""
 
 import re
 from collections.abc import Sequence
@@ -24,7 +24,8 @@ DISPATCH = re.compile(
 )
 AFTER = "IR Dump After"
 PLACE = re.compile(r" loc\(.*\)$", re.MULTILINE)
-"""The location of an operation: most of the text and of the time to parse it."""
+"""The location of an operation. Locations are most of the text and of its parse
+time."""
 
 
 def text_of(program: str) -> str:
@@ -46,7 +47,7 @@ def test_recorded_dumps() -> None:
 
 
 def test_a_copy_onto_itself_is_in_the_dump() -> None:
-    """IREE's own checks refuse it when the program runs, where they are on."""
+    """If IREE's own checks are on, they reject the copy when the program runs."""
     [finding] = audit(read(FOLDER / "shift.iree.mlir")).findings
     assert finding.location == "record.py:34:11"
     assert finding.message == (
@@ -55,7 +56,7 @@ def test_a_copy_onto_itself_is_in_the_dump() -> None:
     )
 
 
-def test_what_a_step_of_training_takes() -> None:
+def test_memory_of_a_training_step() -> None:
     plan = read(FOLDER / "step.iree.mlir")
     kinds = account(plan).by_kind
     assert kinds == {"argument": 4096, "result": 3136, "temporary": 2624}
@@ -68,7 +69,8 @@ def test_what_a_step_of_training_takes() -> None:
 
 
 def moved(text: str) -> Sequence[str]:
-    """The dump with an offset of commands after planning replaced by another one."""
+    """Returns the dumps in which one offset of the planned commands is replaced by
+    another one."""
     at = text.index(AFTER)
     used = {
         operand
@@ -138,7 +140,7 @@ def test_faults_in_a_dump(old: str, new: str, message: str, tmp_path: Path) -> N
 
 
 def test_memory_that_was_freed(tmp_path: Path) -> None:
-    """A result in transient memory, which is freed before it is returned."""
+    """Transient memory is freed before the commands that use it."""
     before, after = text_of("step").split(AFTER)
     [dealloca] = re.findall(r'^.*"stream.resource.dealloca".*$', after, re.MULTILINE)
     execute = after.index('"stream.cmd.execute"')
@@ -163,7 +165,7 @@ def test_memory_that_was_freed(tmp_path: Path) -> None:
         (text_of("shift").replace('= "arith.constant"', '= "x.y"'), "not constant"),
     ],
 )
-def test_what_is_no_dump(text: str, message: str, tmp_path: Path) -> None:
+def test_files_that_are_not_dumps(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(ForeignPlanError, match=message):
         plan_of(text, tmp_path)
 

@@ -1,4 +1,4 @@
-"""Public functions of JAX: a sample of the suite, and its page."""
+"""Tests a sample of JAX's public functions, and the page that lists them."""
 
 import pytest
 
@@ -8,7 +8,7 @@ import jax_functions
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", jax_functions.CASES[::20])
-def test_some(case: str) -> None:
+def test_sample(case: str) -> None:
     assert jax_functions.check(case).status == "pass"
 
 

@@ -1,11 +1,11 @@
-"""JAX programs of many kinds: JAX's values, in no more memory than XLA needs.
+"""Tests JAX programs of many kinds: JAX's values, in no more memory than XLA needs.
 
 No pass was tuned for these programs: transformers, mixtures of experts, generators,
 recurrent and graph networks, quantized networks, iterations, detection, and second
 derivatives.
 """
 
-# Programs are lambdas, and `jax` is whatever importorskip gives.
+# Programs are lambdas, and importorskip gives `jax` no type.
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
@@ -82,7 +82,7 @@ def layer_norm(x: Any, scale_and_shift: Any) -> Any:
 
 
 def vision(p: Tree, images: Any, key: Any = None) -> Any:
-    """Logits, with dropout if there is a key."""
+    """Returns logits, with dropout if there is a key."""
     batch = len(images)
     x = images.reshape(batch, 2, 8, 2, 8, 3).transpose(0, 1, 3, 2, 4, 5)
     x = x.reshape(batch, 4, -1) @ p["patch"]
@@ -129,7 +129,7 @@ def vision_transformer_adamw(
 
     def update(p: Any, m: Any, v: Any) -> Any:
         m, v = m / (1 - 0.9**step), v / (1 - 0.99**step)
-        # Not so small that the quotient of two roundings shows.
+        # The epsilon is large enough to hide rounding errors of the quotient.
         return p * (1 - 1e-4) - 1e-3 * m / (jnp.sqrt(v) + 1e-4)
 
     return jax.tree.map(update, p, m, v), m, v, value
@@ -260,7 +260,7 @@ def half_precision(x: Any, w: Any) -> Any:
 
 
 def gated(xs: Any, of_x: Any, of_state: Any, bias: Any) -> Any:
-    """The states of a GRU."""
+    """Returns the states of a GRU."""
 
     def step(h: Any, x: Any) -> Any:
         a, c = jnp.split(x @ of_x + bias, 3, -1), jnp.split(h @ of_state, 3, -1)
@@ -355,16 +355,16 @@ def second_derivatives(x: Any) -> Any:
     )(x)
 
 
-ROUNDED = {"half_precision"}  # to bf16, by XLA less often
+ROUNDED = {"half_precision"}  # to bf16, which XLA does less often
 MORE_THAN_XLA = {
-    "second_derivatives",  # XLA computes identity matrices as it goes
-    "half_precision",  # from jax 0.12 on, XLA stores it in bf16, not the sum's f32
+    "second_derivatives",  # XLA does not store identity matrices
+    "half_precision",  # from jax 0.12 on, XLA stores bf16 instead of the sum's f32
 }
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_values_are_those_of_jax_in_no_more_memory(name: str) -> None:
+def test_values_equal_those_of_jax_in_no_more_memory(name: str) -> None:
     function, args, donated = PROGRAMS[name]
     compiled = jax.jit(function, donate_argnums=donated).lower(*args).compile()
     module = tensorplan.from_jax(function, *args, donate_argnums=donated).module
@@ -394,7 +394,7 @@ def assert_close(x: Any, y: Any, tolerance: float) -> None:
 @pytest.mark.parametrize("strides", [1, 2])
 @pytest.mark.parametrize("groups", [1, 4, 32])
 def test_training_of_convolutions_is_native(groups: int, strides: int) -> None:
-    """An inverted bottleneck, as in MobileNetV2 or ResNeXt."""
+    """The network is an inverted bottleneck, as in MobileNetV2 or ResNeXt."""
     pytest.importorskip("llvmlite")
 
     def convolution(x: Any, weights: Any, strides: int = 1, groups: int = 1) -> Any:

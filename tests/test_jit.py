@@ -1,4 +1,4 @@
-"""`tensorplan.jit`: pytrees, caching, state in place, and JAX's transformations."""
+"""Tests `tensorplan.jit`: pytrees, caching, in-place state, JAX's transformations."""
 
 import copy
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def check(ours: Any, theirs: Any, atol: float = 0) -> None:
     jax.tree.map(compare, ours, theirs)
 
 
-def test_trees_of_both_kinds_of_arrays() -> None:
+def test_pytrees_of_numpy_and_jax_arrays() -> None:
     expected = layer(PARAMS, X)
     result = LAYER(PARAMS, X)
     assert isinstance(result["y"], np.ndarray)
@@ -64,7 +64,7 @@ def test_keys_of_random_numbers_are_state(impl: str) -> None:
         assert own == expected
         np.testing.assert_allclose(ours["sum"], theirs["sum"], rtol=1e-5)
         keys.append((ours["key"], theirs["key"]))
-    assert all(got == want for got, want in keys)  # later calls leave them as they are
+    assert all(got == want for got, want in keys)  # later calls do not change them
 
 
 def test_keys_of_random_numbers_under_transformations() -> None:
@@ -79,7 +79,7 @@ def test_keys_of_random_numbers_under_transformations() -> None:
 
 
 @pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
-def test_keys_of_random_numbers_may_be_types(impl: str) -> None:
+def test_keys_of_random_numbers_can_be_types(impl: str) -> None:
     key = jax.random.key(5, impl=impl)
     jitted = tensorplan.jit(lambda key: jax.random.normal(key, (4,)))
     run = jitted.compiled(jax.ShapeDtypeStruct((), key.dtype))
@@ -100,7 +100,7 @@ def test_keys_of_random_numbers_are_parameters() -> None:
 )
 def test_arguments_by_number_and_by_name(options: Any) -> None:
     def power(x: Any, n: int = 2) -> Any:
-        return x * x if n == 2 else x**n  # no array can be compared here
+        return x * x if n == 2 else x**n  # a traced n would be an error
 
     jitted = tensorplan.jit(power, **options)
     for call in (lambda f: f(X), lambda f: f(X, 3), lambda f: f(n=3, x=X)):
@@ -181,7 +181,7 @@ def test_donated_state_stays_in_place_and_nothing_is_copied() -> None:
 
 @pytest.mark.parametrize("transform", [lambda f: f, jax.jit], ids=["eager", "jit"])
 def test_gradients(transform: Callable[[Any], Any]) -> None:
-    """Of a function with several results, and of one that is a loss."""
+    """The gradients of a function with several results, and of a loss, equal JAX's."""
     for ours, theirs in ((LAYER, layer), (LOSS, loss)):
 
         def total(function: Any) -> Any:
@@ -216,7 +216,8 @@ OF_SECOND_ORDER = ("hessian", "twice backwards", "backwards, over forwards", "fo
 
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_derivatives_of_each_order(name: str) -> None:
-    """Of a function with results that are no numbers, some integers, and of a loss."""
+    """The derivatives equal JAX's if the function returns an array, a loss, or a dict
+    with an integer."""
     of = DERIVATIVES[name]
     functions: list[Any] = [lambda p, x: layer(p, x)["y"]]
     if name not in OF_SECOND_ORDER:
@@ -290,8 +291,8 @@ def test_derivatives_of_a_loss_of_complex_numbers(of: Any) -> None:
 def test_a_scaled_loss_keeps_the_range_of_narrow_weights(
     shape: Any, dtype: Any, size: float
 ) -> None:
-    """A gradient of 2e-9 is 0 as f16, and one of 2e6 infinity: the scale comes
-    first."""
+    """The scale is applied before the gradient is converted to f16, where 2e-9 would be
+    0, and 2e6 infinity."""
     scale, weights = 1 / size, jnp.ones(shape, dtype)
 
     def loss(w: Any) -> Any:
@@ -309,10 +310,11 @@ def test_a_scaled_loss_keeps_the_range_of_narrow_weights(
     ("weights", "result", "count"),
     [("f2", "f4", 2), ("f4", "f4", 1), ("f4", "f2", 1), ("bfloat16", "f2", 2)],
 )
-def test_a_loss_has_no_more_bits_than_its_arguments(
+def test_programs_of_the_gradient_of_a_wide_loss(
     weights: str, result: str, count: int
 ) -> None:
-    """The gradient of others has the forward pass twice, in two programs."""
+    """If the type of the arguments cannot hold the loss, the gradient repeats the
+    forward pass in a second program."""
     function = tensorplan.jit(lambda w: w.sum().astype(result))
     gradient = jax.grad(lambda w: function(w).astype(jnp.float32))
     text = str(jax.make_jaxpr(gradient)(jnp.ones(3, weights)))
@@ -334,7 +336,7 @@ def test_tangents_may_be_python_numbers() -> None:
         expected = jax.jvp(jax.jit(function), x, dx)
         check(jax.jvp(jitted, x, dx), expected)
         given = [(a, b) for a, b in zip(x, dx, strict=True) if b is not nothing]
-        if len(given) == len(x):  # as tracers
+        if len(given) == len(x):  # with tracers, too
             run = jax.jit(lambda x, dx, f=jitted: jax.jvp(f, x, dx))
             check(run(x, dx), expected)
 
@@ -356,9 +358,9 @@ def test_settings_of_jax_are_those_of_the_call() -> None:
         assert tensorplan.jit(lambda x: "1" if x[1] > 0 else "0")(x) == "1"
 
 
-def test_what_needs_more_than_arguments_is_a_part_of_the_program_around() -> None:
+def test_calls_that_depend_on_an_outer_trace_are_inlined() -> None:
     def product(w: Any) -> Any:
-        return tensorplan.jit(lambda x: (x @ w).sum())(X)  # w is no argument
+        return tensorplan.jit(lambda x: (x @ w).sum())(X)  # w is not an argument
 
     check(
         jax.grad(product)(PARAMS["w"]), jax.grad(lambda w: (X @ w).sum())(PARAMS["w"])
@@ -375,7 +377,7 @@ def test_what_needs_more_than_arguments_is_a_part_of_the_program_around() -> Non
     assert "small" in error.get()
 
 
-def test_what_is_not_closed_is_traced_once_in_a_trace() -> None:
+def test_functions_of_outer_tracers_are_traced_once() -> None:
     count, factor = 0, jnp.float32(0)
 
     def body(x: Any) -> Any:
@@ -391,7 +393,7 @@ def test_what_is_not_closed_is_traced_once_in_a_trace() -> None:
         return sum(jitted(X[0] * n).sum() for n in range(20))
 
     check(jax.grad(outer)(2.0), 190 * jnp.asarray(X[0]).sum(), 1e-4)
-    assert count == 2  # by JAX, too
+    assert count == 2  # once by JAX
     factor = jnp.float32(3)
     check(jitted(X), X * 3)
     assert isinstance(jitted(X), np.ndarray)
@@ -399,14 +401,14 @@ def test_what_is_not_closed_is_traced_once_in_a_trace() -> None:
         jax.grad(lambda w: tensorplan.jit(lambda x: x @ w).compiled(X))(PARAMS["w"])
 
 
-def test_from_jax_takes_all_as_arguments() -> None:
+def test_from_jax_rejects_outer_tracers() -> None:
     with pytest.raises(LocatedError, match="pass it as an argument"):
         jax.grad(lambda w: tensorplan.from_jax(lambda x: x @ w, X).parameters)(
             PARAMS["w"]
         )
 
 
-def test_it_looks_like_the_function() -> None:
+def test_names_and_copies_of_jitted_functions() -> None:
     assert LAYER.__name__ == LAYER.__qualname__ == "layer"
     assert LAYER.__module__ == __name__
     original = tensorplan.jit(lambda a, b: (a + b, b), donate_argnums=0)
@@ -436,7 +438,7 @@ def test_a_copy_of_an_object_has_functions_of_its_own() -> None:
 
 
 def test_a_gradient_runs_one_program() -> None:
-    """A loss with its gradients, and only those that are asked for."""
+    """One program computes the loss and the requested gradients."""
     built: list[str] = []
 
     def function(x: Any, y: Any) -> Any:
@@ -461,7 +463,7 @@ def test_inside_of_jit_and_vmap() -> None:
     check(*vmapped)
 
 
-def test_results_that_are_no_batch() -> None:
+def test_results_without_a_batch_dimension() -> None:
     def function(x: Any, y: Any) -> Any:
         return x * 2, jax.lax.cond(y.sum() > 0, jnp.cos, jnp.exp, y)
 
@@ -473,7 +475,7 @@ def test_results_that_are_no_batch() -> None:
         jax.vmap(jitted, (0, None), None)(batch, X)
 
 
-def test_a_call_in_another_is_part_of_its_program() -> None:
+def test_nested_calls_are_inlined() -> None:
     inner = tensorplan.jit(lambda x, n: jnp.sin(x) * n, static_argnums=1)
 
     def outer(x: Any) -> Any:
@@ -490,8 +492,9 @@ def test_a_call_in_another_is_part_of_its_program() -> None:
     assert "1 programs" in repr(inner)
 
 
-def test_parts_take_what_whole_programs_take() -> None:
-    """Arrays of NumPy and numbers are JAX's, and stay as they are."""
+def test_inlined_calls_accept_numpy_arrays() -> None:
+    """An inlined call gets NumPy arrays and numbers as JAX arrays, and does not change
+    the originals."""
     table = np.zeros(5, np.float32)
 
     def change(a: Any, b: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Every kernel against the reference: random shapes, attributes and layouts."""
+"""Compares every kernel with the reference: random shapes, attributes and layouts."""
 
 from collections.abc import Callable, Sequence
 from math import prod
@@ -57,8 +57,8 @@ def native(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def run(op: TensorOp, inputs: Sequence[Array], out: Array) -> None:
-    """Runs the calls twice: they must not depend on old contents of `out` and
-    scratch."""
+    """Runs the calls twice. Their results must not depend on previous contents of `out`
+    or of scratch memory."""
     scratch = Scratch("cpu:0")
     compile_call(op, inputs, [out], scratch)
     calls = compile_call(op, inputs, [out], scratch)
@@ -93,7 +93,8 @@ def check(
     result: TensorType[Attribute] | None = None,
     region: Callable[[], Region] | None = None,
 ) -> None:
-    """Asserts that the kernel returns the reference's values in every way to use it."""
+    """Asserts that the kernel computes the reference's values from any layout, from
+    contiguous inputs, and in place."""
     types = [tensor(x.shape, x.dtype.name) for x in inputs]
     regions = [region() if region else None for _ in range(2)]
     op = operation(cls, types, properties or {}, result, region=regions[0])
@@ -246,7 +247,7 @@ def test_convert(source: str) -> None:
         check(rng, elementwise.ConvertOp, [x], {}, tensor(x.shape, target))
 
 
-def test_types_without_a_meaning_are_refused() -> None:
+def test_undefined_element_types_are_rejected() -> None:
     x = np.zeros(3, bool)
     op = operation(
         elementwise.SubtractOp, [tensor((3,), "bool")] * 2, {}, on_memrefs=True
@@ -261,7 +262,8 @@ def test_types_without_a_meaning_are_refused() -> None:
 def random_fusion(
     rng: Rng, shape: Sequence[int], count: int
 ) -> tuple[list[TensorType[Attribute]], Callable[[], Region]]:
-    """Inputs and a body of `count` operations, with all kinds of operands."""
+    """Returns input types and a function that makes a body of `count` operations, with
+    all kinds of operands."""
     seed = int(rng.integers(1 << 30))
     rank = len(shape)
     dims = sorted(
@@ -551,7 +553,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         (["bfloat16", "bfloat16"], "bfloat16"),
     ],
 )
-def test_what_is_converted_is_so_in_parts(
+def test_operands_are_converted_in_parts(
     dtypes: Sequence[str],
     sums: str,
     rows: int,
@@ -590,7 +592,7 @@ def test_convolution(seed: int) -> None:
 
 
 def recorded_sums(monkeypatch: pytest.MonkeyPatch) -> Sequence[object]:
-    """Records the loop nests of the following convolutions."""
+    """Returns a list to which each later convolution adds its loop nest, or None."""
     found: list[object] = []
     as_sum = stencils.as_sum
 
@@ -621,11 +623,12 @@ WIDE_DEPTHWISE = [
     ("bf01_io01->0bf1", 2, 1, True),
     ("f01b_i01o->01bf", 1, 1, False),
 ]
-"""Labels, stride and distance of a window, and whether a loop nest computes it."""
+"""The labels, the stride and the dilation of a window, and whether a loop nest computes
+the convolution."""
 
 
 @pytest.mark.parametrize(("labels", "stride", "apart", "is_nest"), WIDE_DEPTHWISE)
-def test_what_computes_the_gradient_of_depthwise_weights(
+def test_loop_nests_of_gradients_of_depthwise_weights(
     labels: str, stride: int, apart: int, is_nest: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = recorded_sums(monkeypatch)
@@ -682,8 +685,8 @@ def check_convolution(
     most_holes: int = 3,
     wider: int = 0,
 ) -> None:
-    """Of images and kernels with these features and random sizes, the last of which is
-    so much wider."""
+    """Checks a convolution of images and kernels with these features and random sizes.
+    `wider` is added to the image's last size."""
     spatial = [str(d) for d in range(rank)]
     window, dilation = integers(rng, 1, 3, rank), integers(rng, 1, 2, rank)
     holes, strides = integers(rng, 1, most_holes, rank), integers(rng, 1, 3, rank)
@@ -801,7 +804,7 @@ def test_reduce_window(seed: int, dtype: str) -> None:
 def test_cumulative(
     shape: tuple[int, ...], kind: str, dtype: str, forward: bool
 ) -> None:
-    """A window that reaches the first element from each place, or the last one."""
+    """Each window reaches from its place to the first element, or to the last one."""
     rng, ones = np.random.default_rng(0), (1, 1, 1)
     for axis in range(3):
         window = [n if d == axis else 1 for d, n in enumerate(shape)]
@@ -887,8 +890,8 @@ def test_windows_in_many_parts(shape: tuple[int, ...]) -> None:
     check(rng, reducing.ReduceWindowOp, [x], properties | dilations)
 
 
-def test_nothing_to_sum_and_nowhere_to_look() -> None:
-    """Dimensions of size 0, and windows that are larger than what they look at."""
+def test_empty_dimensions_and_large_windows() -> None:
+    """Kernels accept dimensions of size 0, and windows larger than their operand."""
     rng = np.random.default_rng(0)
     dims: dict[str, Attribute] = {
         "lhs_batching_dimensions": ints([]),
@@ -962,13 +965,13 @@ def test_spans() -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_gather_and_scatter(seed: int) -> None:
-    """Random dimension numbers, from the window's and the indices' point of view."""
+    """Gathers and scatters with random dimension numbers agree with the reference."""
     rng = np.random.default_rng(seed)
     dtype = str(rng.choice(["float32", "int32", "bool", "bfloat16"]))
     operand = shape_of(rng, 4)
     rank = len(operand)
     batch = list(shape_of(rng, 2, 4))
-    # Some operand dimensions run along with an index dimension of the same size.
+    # Some operand dimensions are batched with an index dimension of the same size.
     batching: dict[int, int] = {}
     for d in range(rank):
         if rng.random() < 0.2:
@@ -1098,7 +1101,7 @@ def test_every_elementwise_operation_has_a_form_or_a_formula() -> None:
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_negated_columns(dtype: str) -> None:
-    """NumPy 2.4 reads other elements where columns of both arrays have some strides."""
+    """NumPy 2.4 reads wrong elements for some strides of both arrays."""
     for wide in range(1, 18):
         x = np.arange(16 * wide, dtype=dtype).reshape(16, wide)
         out = np.empty_like(x)

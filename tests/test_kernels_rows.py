@@ -1,4 +1,4 @@
-"""NumPy kernels on rows and columns: sums by BLAS, extremes, tiled groups."""
+"""Tests NumPy kernels on rows and columns: sums by BLAS, extremes, tiled groups."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,7 @@ def computed(function: np.ufunc, x: Array, axes: Sequence[int], out: Array) -> A
 def layouts(
     rng: np.random.Generator, shape: Sequence[int], dtype: DType
 ) -> list[Array]:
-    """Arrays of the same shape in several memory layouts."""
+    """Returns arrays of the same shape in several memory layouts."""
     x = (rng.standard_normal(shape) + 0.25).astype(dtype)
     wide = np.zeros((*shape[:-1], 2 * shape[-1]), dtype)
     return [
@@ -81,8 +81,8 @@ def test_extremes_of_rows_keep_nan_and_infinities() -> None:
 
 @pytest.mark.parametrize("length", [LONGEST, LONGEST + 1, 3 * LONGEST, 1 << 20])
 @pytest.mark.parametrize("axis", [0, 1])
-def test_long_sums_keep_their_digits(length: int, axis: int) -> None:
-    """Also where rounding errors all have one direction."""
+def test_long_sums_are_accurate(length: int, axis: int) -> None:
+    """Sums are accurate even if all rounding errors have the same direction."""
     rng = np.random.default_rng(0)
     for x in (rng.random((length, 3)) + 1, np.full((length, 3), 1.1)):
         x = x.astype(np.float32)
@@ -132,7 +132,7 @@ def layer_norm(rows: int, columns: int) -> FusionOp:
 )
 @pytest.mark.parametrize("in_place", [False, True])
 def test_rows_in_tiles(shape: tuple[int, int], in_place: bool) -> None:
-    """The scale is the same for all rows, but not for all runs."""
+    """All rows have the same scale, which changes between runs."""
     rng = np.random.default_rng(0)
     x, scale = (rng.standard_normal(s).astype(np.float32) for s in (shape, shape[1:]))
     out = x if in_place else np.empty_like(x)

@@ -1,4 +1,4 @@
-"""Layouts of views, compared with NumPy's strides."""
+"""Compares layouts of views with NumPy's strides."""
 
 import numpy as np
 from hypothesis import given
@@ -17,7 +17,7 @@ def strided(layout: Layout, buffer: np.ndarray) -> np.ndarray:
 
 
 @given(shapes, st.data())
-def test_views_are_what_numpy_makes(
+def test_views_equal_those_of_numpy(
     shape: tuple[int, ...], data: st.DataObject
 ) -> None:
     buffer = np.arange(int(np.prod(shape)), dtype=np.int32)
@@ -47,7 +47,7 @@ def test_views_are_what_numpy_makes(
                 )
                 reshaped = layout.reshaped(sizes)
                 if reshaped is None:
-                    # Only where NumPy has to copy as well.
+                    # NumPy has to copy as well.
                     assert not np.shares_memory(array.reshape(sizes), buffer)
                     continue
                 array, layout = array.reshape(sizes), reshaped
@@ -81,10 +81,10 @@ def test_contiguous() -> None:
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple), st.data())
-def test_what_is_apart_shares_nothing(
+def test_layouts_that_are_apart_share_no_element(
     shape: tuple[int, ...], data: st.DataObject
 ) -> None:
-    """Slices of an array; those of adjacent elements are told apart exactly."""
+    """Slices that are apart share no element. With step 1, the converse holds, too."""
     buffer = np.arange(int(np.prod(shape)), dtype=np.int32)
     steps = data.draw(st.integers(1, 2))
 

@@ -1,4 +1,4 @@
-"""No recursion over the length of a program, and time proportional to it."""
+"""Tests that long programs need no deep recursion, and time proportional to length."""
 
 import sys
 from collections.abc import Callable
@@ -75,12 +75,12 @@ def check(module: ModuleOp, *, native: bool) -> ModuleOp:
 @pytest.mark.parametrize("program", [stored, elementwise, group])
 def test_long_programs(program: Callable[[int], str], native: bool) -> None:
     planned = check(tensorplan.read(program(LONG)), native=native)
-    if not native:  # either would do
+    if not native:  # one run is enough
         driver.run(tensorplan.context(), planned, [ConvertTGraphToLinalg()])
 
 
 def test_long_groups_of_native_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With little of the stack left: more nodes would take LLVM too long."""
+    """Compiles with little of the stack left. More nodes would take LLVM too long."""
     module = tensorplan.plan(tensorplan.read(group(400)), workspaces="native")
     depth = len(_frames())
     monkeypatch.setattr("tensorplan.runtime.backends.native.functions._functions", {})
@@ -116,7 +116,8 @@ def nested(depth: int) -> str:
 
 
 def test_nested_loops_are_planned_and_checked() -> None:
-    """Each loop looks at its body twice; the innermost would be walked 2**30 times."""
+    """If each loop visited its body twice, the innermost would be visited 2**30
+    times."""
     module = tensorplan.read(nested(30))
     driver.run(tensorplan.context(), module, [PlanMemory(), PlanCheck()])
     (pool,) = tensorplan.report(module)["pools"]

@@ -1,4 +1,4 @@
-"""Limits: huge sizes, odd names, hostile files, missing files, time."""
+"""Tests limits: huge sizes, odd names, hostile or missing files, time and memory."""
 
 import json
 import os
@@ -52,7 +52,8 @@ def program(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
 @pytest.mark.parametrize("size", [2**31, 2**32 + 1, 2**62, 2**63 - 1, 2**63, 10**30])
 def test_huge_buffers_are_placed_or_refused(strategy: str, size: int) -> None:
-    """Never a sum that wraps round: what comes out is valid and not too small."""
+    """No sum overflows: the plan is valid, and its peak is neither too small nor too
+    large."""
     buffers = [Buffer(f"b{n}", size - n, n % 3, n % 3 + 2) for n in range(5)]
     problem = Problem(buffers)
     plan = solve(problem, strategy, Limits(time_limit=0.1))
@@ -122,7 +123,7 @@ HUGE = "9223372036854775807"  # 2^63 - 1
     ],
     ids=["arena", "dimension", "strides"],
 )
-def test_what_64_bits_do_not_hold_is_refused(
+def test_sizes_beyond_64_bits_are_rejected(
     text: str, message: str, tmp_path: Path, capsys: Capture
 ) -> None:
     path = tmp_path / "huge.mlir"
@@ -169,7 +170,7 @@ def test_numbers_in_options(
 
 
 @pytest.mark.parametrize("level", ["planned", "reference"])
-def test_what_no_machine_holds_is_not_run(
+def test_programs_larger_than_any_memory_are_not_run(
     level: str, tmp_path: Path, capsys: Capture
 ) -> None:
     type = f"tensor<{HUGE}xi8>"
@@ -256,9 +257,7 @@ def test_a_million_buffers(tmp_path: Path) -> None:
 # Names
 
 
-def test_names_cannot_break_out_of_what_is_written(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_names_are_escaped_in_all_outputs(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "odd <&\"'>.mlir"
     quoted = HOSTILE.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\09")
     path.write_text(PROGRAM.replace("@main", f'@"{quoted}"').replace("%0", "%a-b.c$d"))
@@ -275,7 +274,7 @@ def test_names_cannot_break_out_of_what_is_written(
     ElementTree.fromstring(drawing.read_text())
 
 
-def test_names_in_csv_cannot_either(tmp_path: Path) -> None:
+def test_names_in_csv_are_escaped(tmp_path: Path) -> None:
     path = tmp_path / "odd.csv"
     name = HOSTILE.replace('"', '""')
     path.write_text(f'id,lower,upper,size\n"{name}",0,1,8\n')
@@ -285,7 +284,7 @@ def test_names_in_csv_cannot_either(tmp_path: Path) -> None:
     ElementTree.fromstring(drawing.read_text())
     out = tmp_path / "out.csv"
     assert plan_solve.main([str(path), "-o", str(out)]) == 0
-    assert plan_view.main([str(out), "--ascii"]) == 0  # it is still read as CSV
+    assert plan_view.main([str(out), "--ascii"]) == 0  # the file is still read as CSV
 
 
 # Hostile files
@@ -317,7 +316,7 @@ def test_pickles_in_npz_are_not_read(
         (b"\x93NUMPY\1\0", "a single array, expected an npz file"),
     ],
 )
-def test_what_is_no_npz(
+def test_files_that_are_not_npz(
     data: bytes, message: str, program: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     path = tmp_path / "no.npz"
@@ -361,7 +360,9 @@ def test_output_into_a_folder(write, program: Path, tmp_path: Path, capsys) -> N
 
 
 @by_output
-def test_output_into_no_folder(write, program: Path, tmp_path: Path, capsys) -> None:
+def test_output_into_a_missing_folder(
+    write, program: Path, tmp_path: Path, capsys
+) -> None:
     assert write(str(program), str(tmp_path / "no" / "out")) == 1
     assert f"{tmp_path / 'no' / 'out'}: error: no such file" in capsys.readouterr().err
 
@@ -403,7 +404,7 @@ def test_output_onto_the_input(program: Path) -> None:
         assert "tgraph.negate" in program.read_text()
 
 
-def test_nothing_is_left_of_an_output_that_fails(program: Path, tmp_path: Path) -> None:
+def test_a_failed_output_leaves_no_files(program: Path, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
     bad = tmp_path / "program.mlir"
     assert plan_opt.main([str(bad), "-o", str(tmp_path / "no" / "x")]) == 1
@@ -442,7 +443,7 @@ def test_two_outputs_cannot_go_to_one_file(program: Path) -> None:
 
 
 def hard_problem(count: int = 300) -> Problem:
-    """A problem so dense that searches take all their time."""
+    """Returns a problem so dense that searches use all of their time limit."""
     random = Random(1)
     buffers: list[Buffer] = []
     for n in range(count):
@@ -454,7 +455,7 @@ def hard_problem(count: int = 300) -> Problem:
 
 @pytest.mark.parametrize("strategy", ["auto", "usmp-hill-climb"])
 @pytest.mark.parametrize("limit", [0.1, 0.4])
-def test_a_time_limit_is_kept(strategy: str, limit: float) -> None:
+def test_searches_keep_their_time_limit(strategy: str, limit: float) -> None:
     solve(hard_problem(), strategy, Limits(time_limit=0.1))  # loads numba, once: 0.4 s
     start = time.process_time()
     plan = solve(hard_problem(), strategy, Limits(time_limit=limit))
@@ -465,10 +466,11 @@ def test_a_time_limit_is_kept(strategy: str, limit: float) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-def test_no_strategy_forgets_its_time_limit(
+def test_all_strategies_keep_their_time_limit(
     strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On 10,000 buffers most would take some seconds; the clock is the processor's."""
+    """Without a limit, most strategies would take some seconds for 10,000 buffers. The
+    test measures CPU time."""
     for module in (deadline, registry, budget, auto):
         monkeypatch.setattr(module, "monotonic", time.process_time)
     problem = hard_problem(10_000)
@@ -480,7 +482,7 @@ def test_no_strategy_forgets_its_time_limit(
     assert validate(problem, plan.offsets) is None
 
 
-def test_a_stop_ends_all_that_is_searched_within() -> None:
+def test_a_stop_ends_the_searches_in_its_scope() -> None:
     with deadline.stoppable() as stop:
         assert not deadline.passed()
         Thread(target=stop).start()
@@ -490,7 +492,7 @@ def test_a_stop_ends_all_that_is_searched_within() -> None:
     assert not deadline.passed()
 
 
-def test_out_of_memory_is_said(tmp_path: Path) -> None:
+def test_out_of_memory_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "large.mlir"
     path.write_text(PROGRAM.replace("4xf32", "4000000000xf32"))
 

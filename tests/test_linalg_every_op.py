@@ -1,4 +1,4 @@
-"""Level 4: every operation of the dialect converts, and has the reference's values.
+"""Tests that every operation of the dialect converts to level 4, with equal values.
 
 Operations with one result and no region are cases of `test_kernels.py`, which
 `test_convert_to_linalg.py` runs. This file tests the others, and that none is missing.
@@ -67,7 +67,7 @@ func.func @main(%x: tensor<3x5x2xf32>, %n: tensor<3x5x2xi32>, %low: tensor<f32>,
 }
 """
 
-# Of nothing: the initial values.
+# Without elements, the results are the initial values.
 NOTHING = """
 func.func @main(%x: tensor<3x0xi32>, %start: tensor<i32>) -> tensor<3xi32> {
   %r = tgraph.reduce_by %x, %start {dimensions = array<i64: 1>}
@@ -80,7 +80,7 @@ func.func @main(%x: tensor<3x0xi32>, %start: tensor<i32>) -> tensor<3xi32> {
 }
 """
 
-# Equal elements stay in order: the second result tells.
+# The second result shows that equal elements stay in order.
 SORT = """
 func.func @main(%x: tensor<3x5x2xi32>, %n: tensor<3x5x2xf32>)
     -> (tensor<3x5x2xi32>, tensor<3x5x2xf32>) {
@@ -111,7 +111,7 @@ func.func @main(%x: tensor<3x5x2xi32>, %n: tensor<3x5x2xf32>)
 }
 """
 
-# The place of the largest, the first of equal ones; in f32, as no tensor holds it.
+# The position of the first largest element, in f32: no operand holds positions.
 LARGEST = """
 func.func @main(%x: tensor<3x5x2xi32>) -> (tensor<3x2xi32>, tensor<3x2xf32>) {
   %low = tgraph.constant<-2147483648 : i32> : tensor<i32>
@@ -155,7 +155,7 @@ func.func @main(%x: tensor<100xui8>) -> tensor<100xui8> {
 }
 """
 
-# Doubles as long as the sum is small. The operand %w stays.
+# Doubles %x and adds %w while the sum is small. %w does not change.
 WHILE = """
 func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32>, %top: tensor<f32>)
     -> tensor<4xf32> {
@@ -196,7 +196,7 @@ func.func @main(%p: tensor<i1>, %x: tensor<4xf32>, %y: tensor<4xf32>)
 }
 """
 
-# The slices begin so that they are inside.
+# Starts are clamped, so that slices are in bounds.
 SLICES = """
 func.func @main(%x: tensor<4x6xf32>, %i: tensor<i32>, %j: tensor<ui8>)
     -> (tensor<2x3xf32>, tensor<4x6xf32>) {

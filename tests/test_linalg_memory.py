@@ -1,4 +1,4 @@
-"""Effects of linalg operations on memory, from their maps, iterators and bodies."""
+"""Tests the memory effects of linalg operations: maps, iterators and bodies."""
 
 import pytest
 from plan_checks import operations
@@ -39,7 +39,8 @@ def one(maps: str, result: str = "%in0", kinds: str = "", dims: str = "d0") -> s
     return generic(maps, dims, f"{x} : {type}", f"{y} : {type}", result, kinds)
 
 
-# Text, what is written, what of it as a whole, what it may lie over.
+# The text, and the operands that are written, that are overwritten completely, and
+# that a result may overwrite in place.
 OPERATIONS = {
     "elementwise": (each("x", "y"), [1], [1], [0]),
     "a payload that reads the output": (one(f"{SAME}, {SAME}", "%out0"), [1], [], [0]),
@@ -221,7 +222,9 @@ STATED = {
 
 
 @pytest.mark.parametrize(("stated", "over"), STATED.values(), ids=STATED)
-def test_what_an_unknown_operation_states(stated: str, over: list[int]) -> None:
+def test_maps_and_iterators_of_an_unknown_operation(
+    stated: str, over: list[int]
+) -> None:
     segments = "operandSegmentSizes = array<i32: 1, 1>"
     text = f'"linalg.unknown"(%x, %y) <{{{segments}, {stated}}}> : ({M}, {M}) -> ()'
     (op,) = operations(program(text), "linalg.")
@@ -232,7 +235,7 @@ def test_what_an_unknown_operation_states(stated: str, over: list[int]) -> None:
     assert not says_effects(op)
 
 
-def test_operations_in_a_payload_are_none() -> None:
+def test_operations_in_a_payload_have_no_effects() -> None:
     text = each("x", "y").replace("%new =", "%i = linalg.index 0 : index\n%new =")
     _, index, end = operations(program(text), "linalg.")
     for op in (index, end):

@@ -1,4 +1,4 @@
-"""The work of planning grows linearly with the program, not quadratically."""
+"""Tests that the work of planning grows linearly with the program."""
 
 import sys
 from collections.abc import Callable
@@ -139,13 +139,14 @@ def test_twice_the_program_is_twice_the_work(program: Callable[[int], str]) -> N
         module = parse_module(program(count), "test.mlir", tensorplan.context())
         return lines_run(lambda: PlanMemory().apply(tensorplan.context(), module))
 
-    lines(2)  # what is done once
+    lines(2)  # fills caches
     assert lines(40) < 2.1 * lines(20)
 
 
 @pytest.mark.parametrize("size", [64, 4096])
 def test_twice_the_chain_into_a_result_is_twice_the_work(size: int) -> None:
-    """Beside a value that lives until then, for which the larger result has room."""
+    """Another value lives until the result is written. The larger result has room for
+    it."""
 
     def lines(count: int) -> int:
         values = [Buffer(str(i), 64, i, i + 2) for i in range(count)]

@@ -10,12 +10,12 @@ from typing import TypedDict, cast
 import pytest
 
 LIT_TESTS = Path(__file__).parent.parent / "lit_tests"
-LIT = "import lit.main; lit.main.main()"  # it has no `python -m`
+LIT = "import lit.main; lit.main.main()"  # lit has no `python -m`
 FILES = sorted(
     path.relative_to(LIT_TESTS)
     for suffix in (".mlir", ".test")
     for path in LIT_TESTS.rglob(f"*{suffix}")
-    if "Output" not in path.parts  # what lit itself writes
+    if "Output" not in path.parts  # files that lit writes
 )
 
 
@@ -31,7 +31,7 @@ def results(
     tmp_path_factory: pytest.TempPathFactory,
     served_tools: Path,
 ) -> dict[str, Result]:
-    """The results of one run of lit on the files that this session tests."""
+    """Returns the results of one run of lit on the files that this session tests."""
     selected = [
         str(LIT_TESTS / cast(Path, item.callspec.params["file"]))
         for item in request.session.items

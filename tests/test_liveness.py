@@ -1,4 +1,4 @@
-"""The steps in which buffers are live, compared with the definition on graphs."""
+"""Compares live ranges (analysis/liveness.py) with their definition on flow graphs."""
 
 from random import Random
 
@@ -12,7 +12,8 @@ from tensorplan.planning.problem import Steps
 
 
 def flow_of(lengths: list[int], edges: list[tuple[int, int]]) -> ControlFlow:
-    """A control flow of nodes with `lengths` steps, and the edges between them."""
+    """Returns a control flow of nodes with `lengths` steps, and `edges` between
+    them."""
     flow = ControlFlow(FuncOp("f", ((), ())))
     flow.nodes, flow.node_of = [], []
     for number, length in enumerate(lengths):
@@ -25,8 +26,8 @@ def flow_of(lengths: list[int], edges: list[tuple[int, int]]) -> ControlFlow:
 
 
 def by_definition(flow: ControlFlow, uses: Uses) -> list[Steps]:
-    """The steps in one live range that follow an access on some path and precede
-    another one on some path, by iteration to a fixed point."""
+    """Returns the ranges of steps that follow an access on some path and precede
+    another one on some path, found by iteration to a fixed point."""
     steps = range(len(flow.node_of))
     after = {
         step: [step + 1]
@@ -34,8 +35,8 @@ def by_definition(flow: ControlFlow, uses: Uses) -> list[Steps]:
         else [flow.nodes[n].start for n in flow.nodes[number].successors]
         for step, number in enumerate(flow.node_of)
     }
-    accessed = dict.fromkeys(steps, False)  # before the step, since it was allocated
-    needed = dict.fromkeys(steps, False)  # from the step on, what was there before
+    accessed = dict.fromkeys(steps, False)  # whether an access precedes the step
+    needed = dict.fromkeys(steps, False)  # whether the contents before it are read
     for _ in steps:
         for step in steps:
             if step in uses.accesses:
@@ -59,7 +60,7 @@ def runs(steps: list[int]) -> list[Steps]:
 
 
 def random_uses(random: Random, flow: ControlFlow) -> Uses:
-    """Random uses of buffers, never before an allocation in the same node."""
+    """Returns random uses of a buffer, never before its allocation in the same node."""
     steps = range(len(flow.node_of))
     allocated = random.choice(steps)
     node = flow.node_of[allocated]
@@ -69,7 +70,7 @@ def random_uses(random: Random, flow: ControlFlow) -> Uses:
 
 
 @pytest.mark.parametrize("count", range(1, 7))
-def test_as_the_definition_says(count: int) -> None:
+def test_live_steps_match_the_definition(count: int) -> None:
     random = Random(count)
     for _ in range(60):
         lengths = [random.randint(1, 4) for _ in range(count)]
@@ -83,16 +84,16 @@ def test_as_the_definition_says(count: int) -> None:
         assert live_steps(flow, buffers) == expected
 
 
-def test_what_two_branches_write_is_not_live_before() -> None:
-    """Node 0 goes on to 1 and 2, these to 3; the buffer's first contents are of no
-    use: 1 overwrites them, and so does 2."""
+def test_a_buffer_that_both_branches_overwrite_is_not_live_before() -> None:
+    """Node 0 branches to nodes 1 and 2, which join in node 3. Both branches overwrite
+    the buffer's first contents."""
     flow = flow_of([3, 2, 2, 2], [(0, 1), (0, 2), (1, 3), (2, 3)])
     uses = Uses(0, {1: True, 4: True, 6: True, 7: False})
     assert live_steps(flow, [uses]) == [[(1, 2), (4, 5), (6, 8)]]
 
 
 def test_a_chain_of_nodes_is_followed_to_its_end() -> None:
-    """Against the order of the nodes, so that it takes several rounds."""
+    """The chain runs against the order of the nodes, so it takes several rounds."""
     count = 6
     edges = [(0, count - 1), *((n, n - 1) for n in range(2, count))]
     flow = flow_of([1] * count, edges)
@@ -100,8 +101,8 @@ def test_a_chain_of_nodes_is_followed_to_its_end() -> None:
     assert live == [(1, 6)]
 
 
-def test_so_is_one_of_which_each_node_may_go_to_the_end() -> None:
-    """Who needs the buffer is known at once, where it was written is not."""
+def test_a_chain_whose_nodes_can_exit_is_followed_to_its_end() -> None:
+    """The backward analysis converges at once, the forward analysis does not."""
     count = 6
     chain = [(0, count - 1), *((n, n - 1) for n in range(2, count))]
     edges = [*chain, *((n, count) for n in range(1, count))]
@@ -109,11 +110,11 @@ def test_so_is_one_of_which_each_node_may_go_to_the_end() -> None:
     assert live_steps(flow, [Uses(0, {5: True, 6: False})]) == [[(1, 7)]]
 
 
-def test_buffers_have_gaps_between_their_ranges() -> None:
+def test_gaps_of_a_buffer_are_between_its_ranges() -> None:
     assert buffer_of("a", 8, [(1, 3), (5, 6), (7, 9)], 4) == Buffer(
         "a", 8, 1, 9, 4, [(3, 5), (6, 7)]
     )
 
 
-def test_ranges_that_touch_are_one() -> None:
+def test_adjacent_ranges_are_merged() -> None:
     assert merged([(0, 2), (2, 3), (4, 5)]) == [(0, 3), (4, 5)]

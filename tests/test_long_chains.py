@@ -1,4 +1,4 @@
-"""Long chains of forwarded buffers: the work grows linearly with their length."""
+"""Tests that the work for chains of forwarded buffers grows linearly with length."""
 
 from collections.abc import Callable
 from cProfile import Profile
@@ -18,7 +18,7 @@ def copy(source: str, target: str, type: str = M) -> str:
 
 
 def program(link: Callable[[int], str], count: int, free: str) -> str:
-    """A program that computes %v1 from %v0, %v2 from %v1 and so on, from one
+    """Returns a program that computes %v1 from %v0, %v2 from %v1 and so on, from one
     allocation."""
     return f"""func.func @f(%n: index, %c: i1, %x: {M}, %y: {M}) {{
   %zero = arith.constant 0 : index
@@ -94,8 +94,8 @@ def calls(text: str) -> int:
 
 
 @pytest.mark.parametrize(("link", "free"), CHAINS.values(), ids=CHAINS)
-def test_one_buffer_that_is_forwarded(link: Callable[[int], str], free: str) -> None:
-    calls(program(link, 2, free))  # what is found once
+def test_chains_that_forward_one_buffer(link: Callable[[int], str], free: str) -> None:
+    calls(program(link, 2, free))  # fills caches
     few, many = (calls(program(link, count, free)) for count in (30, 90))
     assert many < 3.5 * few
 
@@ -111,8 +111,8 @@ def by_replacing(k: int) -> str:
   }}"""
 
 
-def test_buffers_that_are_replaced() -> None:
-    """No loop may have run: each value may be each buffer of those before."""
+def test_chains_that_replace_the_buffer() -> None:
+    """Each loop may run zero times, so each value can be any earlier buffer."""
     calls(program(by_replacing, 2, "%v{}"))
     few, many = (calls(program(by_replacing, count, "%v{}")) for count in (8, 24))
     assert many < 3**2 * few

@@ -1,4 +1,4 @@
-"""Tools: help, versions, colors, suggestions, and how they end."""
+"""Tests the tools: help, versions, colors, suggestions, and exit codes."""
 
 import os
 import re
@@ -67,8 +67,11 @@ def test_help_fits_80_columns(run: Run, tool: str):
         *((f"plan-{tool}", ["buffers.csv"]) for tool in ("audit", "solve", "view")),
     ],
 )
-def test_what_needs_no_ir_loads_none(tool: str, args: list[str], tmp_path: Path):
-    """Nor NumPy: these take longer to load than the rest takes to run."""
+def test_a_command_without_ir_does_not_load_xdsl(
+    tool: str, args: list[str], tmp_path: Path
+):
+    """The command loads neither xDSL's IR nor NumPy nor Numba, which would take longer
+    than the rest of the run."""
     (tmp_path / "buffers.csv").write_text("id,lower,upper,size,offset\na,0,2,8,0\n")
     code = (
         f"import sys, tensorplan.tools.{tool.replace('-', '_')} as tool\n"
@@ -92,8 +95,8 @@ SELDOM_NEEDED = (
     ("tool", "args", "loaded"),
     [("plan-opt", ["-p", "plan-pipeline"], {"email"}), ("plan-run", [], set[str]())],
 )
-def test_a_program_loads_what_it_needs(tool: str, args: list[str], loaded: set[str]):
-    """xdsl-opt, which plan-opt is, needs `email` for its version."""
+def test_tools_load_only_needed_modules(tool: str, args: list[str], loaded: set[str]):
+    """plan-opt extends xdsl-opt, which needs `email` for its version."""
     example = Path(__file__).parent.parent / "examples" / "classifier.mlir"
     code = (
         f"import sys, tensorplan.tools.{tool.replace('-', '_')} as tool\n"
@@ -105,13 +108,13 @@ def test_a_program_loads_what_it_needs(tool: str, args: list[str], loaded: set[s
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_version_names_what_it_runs_on(run: Run, tool: str):
+def test_version_names_xdsl_and_python(run: Run, tool: str):
     pattern = rf"{tool} [\d.]+ \(xdsl 0\.\d+\.\d+, Python 3\.\d+\.\w+\)\n"
     for option in ("--version", "-V", "-v"):
         assert re.fullmatch(pattern, run(tool, option).stdout)
 
 
-def test_every_option_of_xdsl_opt_is_there(run: Run):
+def test_plan_opt_has_every_option_of_xdsl_opt(run: Run):
     theirs = subprocess.run(
         [sys.executable, "-m", "xdsl.tools.xdsl_opt", "--help"],
         capture_output=True,
@@ -152,7 +155,7 @@ def test_suggestions(run: Run, args: tuple[str, ...], meant: str):
     assert done.stderr.startswith(f"{args[0]}: error: ")
 
 
-def test_a_device_that_is_not_there(run: Run, tmp_path: Path):
+def test_suggestion_for_an_unknown_device(run: Run, tmp_path: Path):
     file = tmp_path / "program.mlir"
     text = PROGRAM.replace("%b", '%a {tgraph.device = "gpu:O"}')
     file.write_text(text)
@@ -203,7 +206,7 @@ class TestColors:
 
 
 class TestEnds:
-    """Interrupts a tool that waits for its input; it must write nothing."""
+    """Tests tools that are interrupted or terminated, or cannot read or write."""
 
     def test_ctrl_c(self, tmp_path: Path):
         out = tmp_path / "out.mlir"
@@ -219,14 +222,15 @@ class TestEnds:
     @pytest.mark.parametrize(
         "tool", [t for t in TOOLS if t not in ("plan-audit", "plan-serve")]
     )
-    def test_a_terminal_is_not_waited_for(self, tool: str):
+    def test_tools_do_not_wait_for_a_terminal(self, tool: str):
         with Terminal(command(tool)) as terminal:
             code, text = terminal.rest()
         assert code == 2
         assert "is missing, and stdin is a terminal ('-' reads from it)" in text
 
     def test_ctrl_c_at_the_start(self):
-        """While modules are loaded: `start` is what the installed commands run."""
+        """Ctrl-C ends a tool silently while `start`, the entry point of the installed
+        commands, loads modules."""
         program = (
             "import sys, importlib; from tensorplan.tools import start\n"
             "def slow(name): raise KeyboardInterrupt\n"
@@ -237,7 +241,7 @@ class TestEnds:
         assert (done.returncode, done.stderr) == (130, b"")
 
     def test_terminated_while_it_writes(self, tmp_path: Path):
-        """The old file stays, and no other is left."""
+        """The old file stays, and no temporary file is left."""
         out = tmp_path / "out.mlir"
         out.write_text("old")
         program = (
@@ -253,7 +257,7 @@ class TestEnds:
         assert out.read_text() == "old"
 
     @pytest.mark.parametrize("args", [("--help",), ("--list-passes",)])
-    def test_head(self, args: tuple[str, ...]):
+    def test_output_to_a_closed_pipe(self, args: tuple[str, ...]):
         nobody, pipe = os.pipe()
         os.close(nobody)
         with open(pipe, "w") as out:
@@ -286,8 +290,8 @@ class TestEnds:
         assert done.stderr == "plan-solve: error: bad file descriptor\n" * code
 
 
-def test_in_a_pipe_errors_come_behind_what_was_printed_before(tmp_path: Path):
-    """Without PYTHONUNBUFFERED, as on most machines."""
+def test_in_a_pipe_errors_follow_earlier_output(tmp_path: Path):
+    """The order holds without PYTHONUNBUFFERED, as on most machines."""
     (tmp_path / "right.mlir").write_text(
         PROGRAM.replace("%b", "%a").replace("@f", "@main")
     )

@@ -1,4 +1,4 @@
-"""Linear algebra: kernels compared with the reference, and failures of LAPACK."""
+"""Tests linear algebra: kernels compared with the reference, and LAPACK's failures."""
 
 from collections.abc import Callable
 from functools import cache
@@ -110,8 +110,9 @@ def case(name: str, element: str) -> tuple[str, list[Array]]:
         *(pytest.param(x, marks=pytest.mark.thorough) for x in list(ELEMENTS)[:3]),
     ],
 )
-def test_kernels_are_as_the_reference(name: str, element: str) -> None:
-    """Within rounding; vectors of complex numbers have LAPACK's phases."""
+def test_kernels_agree_with_the_reference(name: str, element: str) -> None:
+    """Values are equal up to rounding, and eigenvectors and singular vectors up to a
+    phase."""
     text, arrays = case(name, element)
     want = run_reference(parse(text), arrays)
     run = tensorplan.compile(parse(text))
@@ -149,8 +150,9 @@ def triangular_solve(
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("other", LAYOUTS)
 @pytest.mark.parametrize("element", ["f32", "complex<f64>"])
-def test_triangles_in_any_memory(layout: str, other: str, element: str) -> None:
-    """Native calls against NumPy's: `a` lies as `layout`, `b` and `x` as `other`."""
+def test_triangular_solves_in_any_layout(layout: str, other: str, element: str) -> None:
+    """Compares native calls with NumPy's. `a` has the layout `layout`; the right side
+    and the result have `other`."""
     pytest.importorskip("llvmlite")
     for size in ((5, 3), (3, 1), (1, 4)):
         for left, lower, unit, transposed in product((0, 1), (0, 1), (0, 1), "NTA"):
@@ -214,7 +216,7 @@ def test_a_saved_program_calls_lapack(tmp_path: Path) -> None:
         np.testing.assert_array_equal(x, y)
 
 
-def test_mlir_has_no_form_for_it() -> None:
+def test_linear_algebra_has_no_upstream_form() -> None:
     planned = tensorplan.plan(parse(case("qr", "f32")[0]))
     with pytest.raises(LocatedError, match=r"tgraph\.qr has no upstream form"):
         run(planned, ConvertTGraphToLinalg())
@@ -231,14 +233,14 @@ def test_mlir_has_no_form_for_it() -> None:
         ("householder_product", "2x3xf32 2xf32|2x3xf32", "no more columns than rows"),
     ],
 )
-def test_shapes_that_do_not_fit(name: str, shapes: str, message: str) -> None:
+def test_invalid_shapes(name: str, shapes: str, message: str) -> None:
     operands, results = shapes.split("|")
     with pytest.raises(Exception, match=message):
         parse(program(name, "", operands, results, "f32")).verify()
 
 
 @pytest.mark.parametrize("wanted", ["", ": 3", ": 1, 0", ": 0, 0"])
-def test_factors_that_there_are_not(wanted: str) -> None:
+def test_invalid_factors(wanted: str) -> None:
     text = program("svd", f"wanted = array<i64{wanted}>", "2x2xf32", "2xf32", "f32")
     with pytest.raises(Exception, match=r"expected some of \[0, 1, 2\], in this order"):
         parse(text).verify()
@@ -260,7 +262,7 @@ def test_an_unknown_transposition() -> None:
     ("routine", "element"), [("sormqr", "f32"), ("zunmqr", "complex<f64>")]
 )
 def test_products_with_q(routine: str, element: str) -> None:
-    """On both sides, of `q` and of its adjoint."""
+    """Multiplies by `q` and by its adjoint, on both sides."""
     choices = list(product(("true", "false"), repeat=2))
     left, right, packed = (f"tensor<2x{s}x{element}>" for s in ("5x4", "4x5", "5x3"))
     calls = [
@@ -299,7 +301,7 @@ def test_products_with_q(routine: str, element: str) -> None:
     ("routine", "element"), [("sgtsv", "f32"), ("zgtsv", "complex<f64>")]
 )
 def test_tridiagonal_systems(routine: str, element: str) -> None:
-    """Rows have to be exchanged, and the last matrix of three has no inverse."""
+    """The solver has to exchange rows, and the last of three matrices is singular."""
     lines, right = (f"tensor<{s}x{element}>" for s in ("3x5", "3x5x2"))
     types = ", ".join((lines, lines, lines, right))
     text = (

@@ -1,5 +1,6 @@
-"""Interfaces of minimalloc that other programs call: Deeploy its command, snax-mlir and
-others its Python modules.
+"""Tests the interfaces of minimalloc that other programs call.
+
+Deeploy calls the command; snax-mlir and others call the Python modules.
 """
 
 import csv
@@ -39,7 +40,7 @@ def run(tmp_path: Path, text: str, *flags: str) -> tuple[int, Path]:
 
 
 def test_deeploy_calls_the_command(tmp_path: Path) -> None:
-    """As its `TilerExtension.py` does, and reads what comes back."""
+    """Calls the command and reads its output as Deeploy's `TilerExtension.py` does."""
     install = tmp_path / "minimalloc"
     module = "tensorplan.integrations.minimalloc"
     install.write_text(f'#!/bin/sh\nexec {sys.executable} -m {module} "$@"\n')
@@ -61,7 +62,7 @@ def test_deeploy_calls_the_command(tmp_path: Path) -> None:
 
 
 def test_snax_calls_the_module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As its `snax_allocate.py` does, for the program in its own test."""
+    """Calls the module as `snax_allocate.py` of snax-mlir does in its own test."""
     (tmp_path / "minimalloc.py").write_text(f"from {mm.__name__} import *\n")
     monkeypatch.syspath_prepend(tmp_path)
     from minimalloc import Buffer, Problem  # pyright: ignore

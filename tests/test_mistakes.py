@@ -1,4 +1,4 @@
-"""A hundred common mistakes with the tools: each error message says what to do."""
+"""Tests a hundred common mistakes with the tools: each message says what to do."""
 
 import subprocess
 from pathlib import Path
@@ -19,7 +19,7 @@ def test_there_are_a_hundred():
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_the_answer_says_what_to_do(mistake: str, folder: Path, served_tools: Path):
+def test_the_message_says_what_to_do(mistake: str, folder: Path, served_tools: Path):
     command, _, expected = mistake.partition(" => ")
     tool, *arguments = command.split()
     done = subprocess.run(

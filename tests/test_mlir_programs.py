@@ -69,8 +69,8 @@ def best_fit(func: FuncOp) -> int:
     The arena has the allocations that plan-memory plans. In functions of several
     blocks, which upstream does not plan, they share nothing. A buffer is live from the
     operation of the function's block that allocates it to the one that frees it. In
-    this order, each buffer takes the smallest gap between live buffers, or lies above
-    them.
+    order of allocation, each buffer takes the smallest gap between live buffers, or
+    lies above them.
     """
     step = {op: n for n, op in enumerate(op for b in func.body.blocks for op in b.ops)}
 
@@ -119,7 +119,7 @@ def test_plans(path: Path) -> None:
     module = planned(read(path))
     (pool,) = tensorplan.report(module)["pools"]
     assert pool["lower_bound_bytes"] <= pool["bytes"] <= best_fit(func)
-    (arena,) = allocations(module)  # all are in it
+    (arena,) = allocations(module)  # of all buffers
     assert element_bytes(arena.memref.type.element_type) == 1
 
 
@@ -128,8 +128,8 @@ def test_plans(path: Path) -> None:
 @with_each_mlir
 @by_program
 def test_values(path: Path, tools: Tools) -> None:
-    """Bufferized by this version in the form that is not kept; MLIR reads ours as well
-    as the generic form."""
+    """Plans of the recorded program, and of the program that this version of MLIR
+    bufferizes in the other form, print the expected output."""
     is_generic = not path.read_text().startswith('"builtin.module"')
     source, text = SOURCES[path.stem]
     bufferized = mlir_programs.bufferized(tools.opt, source, text, is_generic)
@@ -161,8 +161,8 @@ RUNS = [(3, True), (0, False), (4, False)]
 
 
 def as_entry(path: Path) -> tuple[ModuleOp, list[Array]]:
-    """@program with its last argument as a result, and the arguments that @main
-    passes."""
+    """Returns @program with its last argument as a result, and the arguments that
+    @main passes."""
     module = read(path)
     (func,) = (f for f in module.ops if isinstance(f, FuncOp) and is_program(f))
     result = DictionaryAttr({RESULT: IntegerAttr(0, i32)})
@@ -186,7 +186,7 @@ def check(path: Path, run: Callable[..., list[Array]], arrays: Sequence[Array]) 
 
 
 @by_program
-def test_the_executor_runs_them(path: Path) -> None:
+def test_the_executor_runs_plans(path: Path) -> None:
     module, arrays = as_entry(path)
     if path.stem in REFUSED:
         with pytest.raises(LocatedError, match=REFUSED[path.stem]):
@@ -205,8 +205,8 @@ def test_the_executor_runs_them(path: Path) -> None:
         for n, path in enumerate(PROGRAMS)
     ],
 )
-def test_the_mlir_backend_runs_them(path: Path) -> None:
-    """With arguments and results; test_values runs all plans."""
+def test_the_mlir_backend_runs_plans(path: Path) -> None:
+    """Passes arguments and results to @program. test_values runs @main of all plans."""
     module, arrays = as_entry(path)
     run = MlirExecutable(lowered(planned(module)), signature(module, "program"))
     check(path, run, arrays)

@@ -1,4 +1,4 @@
-"""Whole models exported by JAX: values, second steps, bytes, and the IR."""
+"""Tests whole models exported by JAX: values, second steps, bytes, and the IR."""
 
 import random
 import shutil
@@ -58,7 +58,8 @@ def planned(name: str) -> ModuleOp:
 
 @cache
 def arguments(name: str) -> list[np.ndarray]:
-    """Random arguments: positive floats, as some are variances, and labels below 10."""
+    """Returns random arguments. Floats are positive, because some are variances, and
+    labels are below 10."""
     rng = np.random.default_rng(0)
     return [
         np.asarray(np.abs(rng.standard_normal(i.shape) * 0.1), i.dtype)
@@ -70,8 +71,8 @@ def arguments(name: str) -> list[np.ndarray]:
 
 @cache
 def expected(name: str, step: int) -> list[np.ndarray]:
-    """The results of step 0 or 1; new contents of variables are arguments of the
-    next."""
+    """Returns the results of step 0 or 1. The new contents of variables are arguments
+    of the next step."""
     if step == 0:
         return run_stablehlo(MODELS[name].read_text(), arguments(name))
     after = list(arguments(name))
@@ -102,7 +103,7 @@ def test_reference_has_the_values_of_jax(name: str) -> None:
 
 
 @pytest.mark.thorough
-def test_planned_has_the_values_of_jax_and_of_the_second_step(name: str) -> None:
+def test_plans_have_the_values_of_jax_in_two_steps(name: str) -> None:
     run = Executable(planned(name))
     arrays = fresh(name)
     assert_close(run(*arrays), expected(name, 0))
@@ -125,8 +126,8 @@ def test_bytes_are_at_the_lower_bound(name: str) -> None:
 def test_no_view_or_broadcast_is_stored_and_nothing_is_copied(name: str) -> None:
     for op in planned(name).walk():
         if isinstance(op, memref.CopyOp):
-            # Loops copy what they carry where the next iteration's value is computed
-            # while this one's is still to be read.
+            # A loop copies a carried value if the next one is computed while the
+            # current one is still needed.
             assert isinstance(op.parent_op(), scf.WhileOp)
             continue
         if isinstance(op, ViewOp) and not op.res:

@@ -1,4 +1,4 @@
-"""The mutation score: which changes are mutants, and that they are planted."""
+"""Tests the mutation score: which changes are mutants, and that each is planted."""
 
 import sys
 from pathlib import Path
@@ -45,7 +45,7 @@ CHANGES = [
 ]
 
 
-def test_each_change_is_a_mutant_of_what_is_loaded(
+def test_each_mutant_changes_the_loaded_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "sample.py").write_text(SOURCE)
@@ -76,12 +76,12 @@ def _results(module: ModuleType) -> list[object]:
 
 
 @pytest.mark.parametrize("module", EQUIVALENT)
-def test_equivalent_mutants_are_of_lines_that_are_there(module: str) -> None:
+def test_lines_of_equivalent_mutants_exist(module: str) -> None:
     lines = {line.strip() for line in (ROOT / module).read_text().splitlines()}
     assert module in mutation_score.TESTS
     assert [text for text, _ in EQUIVALENT[module] if text not in lines] == []
 
 
-def test_modules_and_their_tests_are_there() -> None:
+def test_modules_and_their_tests_exist() -> None:
     for module, tests in mutation_score.TESTS.items():
         assert all((ROOT / file).is_file() for file in (module, *tests))

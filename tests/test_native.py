@@ -1,4 +1,7 @@
-"""Native code: values, special values, layouts, sums, the cache, and tapes of calls."""
+"""Tests native code: its accuracy, special numbers, layouts, cache, and tapes of calls.
+
+The tests compare `runtime/backends/native/` with NumPy's kernels.
+"""
 
 import math
 import os
@@ -82,7 +85,7 @@ def computed(
 
 
 def assert_same(got: Array, want: Array) -> None:
-    if is_float(got.dtype):  # NumPy does not find the NaNs of others
+    if is_float(got.dtype):  # NumPy finds no NaN in bfloat16
         got, want = got.astype(np.float64), want.astype(np.float64)
     np.testing.assert_array_equal(got, want)
 
@@ -117,8 +120,8 @@ FUNCTIONS: dict[type[TensorOp], Callable[[Array], Array]] = {
 
 
 def samples() -> Array:
-    """Floats from the whole range, denser where functions curve, and special
-    numbers."""
+    """Returns f32 numbers from the whole range, more of them where functions curve,
+    and special numbers."""
     every = np.arange(0, 2**32, 20011, dtype=np.uint64).astype(np.uint32)
     special = [0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 88.7, 88.73, -87.4, -103.9]
     parts = [
@@ -133,7 +136,7 @@ def samples() -> Array:
 
 def assert_special_alike(got: Array, rounded: Array) -> Array:
     """Asserts that special numbers are equal: infinities, NaN and zeros of both signs.
-    Returns where they are."""
+    Returns the mask of these elements."""
     zeros = rounded == 0
     is_special = ~np.isfinite(rounded) | zeros
     np.testing.assert_array_equal(got[is_special], rounded[is_special])
@@ -159,7 +162,7 @@ def test_functions_of_floats_are_accurate(cls: type[TensorOp]) -> None:
 
 
 def doubles() -> Array:
-    """Samples in f64."""
+    """Returns samples in f64, like `samples`, and multiples of pi / 2."""
     every = np.arange(0, 2**64, 2**64 // 200_003, dtype=np.uint64)
     bends = [np.linspace(-end, end, 20_001) for end in (1e-3, 1, 40, 750, 2.0**30)]
     special = [0, -0.0, np.inf, -np.inf, np.nan, 709.78, 709.79, -745.1, -745.2]
@@ -188,8 +191,9 @@ def test_functions_of_doubles_are_accurate(cls: type[TensorOp]) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "wide"), [("float32", "f8"), ("float64", "g")])
-def test_angles_are_accurate(dtype: str, wide: str) -> None:
-    """Within 3 units in the last place, in all octants and at their ends."""
+def test_atan2_is_accurate(dtype: str, wide: str) -> None:
+    """The error is at most 3 units in the last place, in all octants and at their
+    ends."""
     ends = [0, 1, np.inf, np.nan, 1e-30, 3e38, np.finfo(dtype).smallest_subnormal]
     turns = np.linspace(-np.pi, np.pi, 2001)
     special = np.array([*ends, *(-x for x in ends)]).astype(dtype)
@@ -225,10 +229,11 @@ def test_logistic_and_tanh_stay_within_their_bounds() -> None:
         (elementwise.LogisticOp, 18),
     ],
 )
-def test_where_a_function_is_one_nothing_is_left(
+def test_saturated_functions_return_exactly_one(
     cls: type[TensorOp], end: float
 ) -> None:
-    """The gradient of a GELU multiplies 1 - tanh(u) by the cube of its argument."""
+    """The gradient of a GELU multiplies 1 - tanh(u) by a cube, which would magnify any
+    difference from one."""
     x = np.concatenate([np.geomspace(end, 3e38, 1001), [np.inf]]).astype(np.float32)
     got = computed(one(cls, [x]), [x], np.empty_like(x))
     np.testing.assert_array_equal(got, np.ones_like(x))
@@ -268,7 +273,7 @@ EXACT: dict[type[TensorOp], tuple[int, Sequence[str]]] = {
 
 
 def extremes(rng: np.random.Generator, count: int, dtype: str) -> Array:
-    """Random numbers, and numbers with special rules, in random order."""
+    """Returns random numbers mixed with special ones, such as NaN and limits."""
     if dtype == "bool":
         return rng.random(count) < 0.5
     if "int" in dtype:
@@ -324,7 +329,7 @@ def test_conversions_agree_with_numpy(source: str, target: str) -> None:
     x = extremes(rng, 200, source)
     ml_dtypes = pytest.importorskip("ml_dtypes")
     kind = np.dtype(getattr(ml_dtypes, target, target))
-    if source in FLOATS and "int" in target:  # C leaves the others open
+    if source in FLOATS and "int" in target:  # others are undefined in C
         x = np.where(np.isfinite(x), np.abs(x.astype("f4")) * 9, 7).astype(x.dtype)
     op = one(elementwise.ConvertOp, [x], target=target)
     if source == "float64" and target in ("float16", "bfloat16"):
@@ -343,7 +348,7 @@ def test_conversions_agree_with_numpy(source: str, target: str) -> None:
         *(("int8", "uint8"), ("uint8", "int8")),
     ],
 )
-def test_bits_of_other_types_agree_with_numpy(source: str, target: str) -> None:
+def test_bitcasts_agree_with_numpy(source: str, target: str) -> None:
     x = extremes(np.random.default_rng(0), 333, source)
     op = one(elementwise.BitcastConvertOp, [x], target=target)
     got, want = (
@@ -361,7 +366,7 @@ def test_floats_out_of_range_become_the_nearest_integer(
     bounds = np.iinfo(target)
     low, high = bounds.min, bounds.max
     known = [np.nan, np.inf, -np.inf, 3e9, -3e9, -1.5, 1.5, low - 0.5, low - 1]
-    x = np.array(known * 5, source)  # vectors, and what is left
+    x = np.array(known * 5, source)  # full vectors and a remainder
     op = one(elementwise.ConvertOp, [x], target=target)
     got = computed(op, [x], np.empty(len(x), target))
     least = max(low, -1)
@@ -370,7 +375,8 @@ def test_floats_out_of_range_become_the_nearest_integer(
 
 
 def test_floats_become_narrow_integers_in_vectors() -> None:
-    """LLVM's own saturating conversion to 8 bits goes lane by lane."""
+    """The code avoids LLVM's saturating conversion, which converts to 8 bits one lane
+    at a time."""
     x = np.zeros(64, np.float32)
     op = one(elementwise.ConvertOp, [x], target="uint8")
     calls = native.calls_of(op, [x], [np.empty(64, "u1")], Scratch(""))
@@ -403,7 +409,7 @@ def test_shapes_of_all_kinds(shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(computed(op, [x, y], out), x - y)
 
 
-def test_nothing_is_written_beside_the_output() -> None:
+def test_only_the_output_is_written() -> None:
     for size in range(1, 140):
         memory = np.full(size + 64, 7, np.float32)
         x = np.arange(size, dtype=np.float32)
@@ -421,7 +427,7 @@ def test_in_place() -> None:
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_moving(dtype: str) -> None:
+def test_transpose_and_reverse(dtype: str) -> None:
     rng = np.random.default_rng(5)
     x = numbers(rng, (5, 7, 3), dtype)
     properties: dict[str, Attribute] = {"permutation": ints((2, 0, 1))}
@@ -460,7 +466,7 @@ def test_reductions(kind: str, dims: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("kind", ["maximum", "minimum"])
 @pytest.mark.parametrize("dims", [(0,), (1,)])
-def test_a_nan_is_the_largest_and_the_smallest(kind: str, dims: tuple[int]) -> None:
+def test_maximum_and_minimum_propagate_nan(kind: str, dims: tuple[int]) -> None:
     rng = np.random.default_rng(7)
     x = rng.standard_normal((80, 83)).astype(np.float32)
     x[rng.random(x.shape) < 0.005] = np.nan
@@ -495,7 +501,7 @@ def test_sums_of_infinities() -> None:
 
 
 def parse_fusion(text: str) -> FusionOp:
-    """The only fusion in a function."""
+    """Parses a program; returns its only fusion."""
     module = Parser(tensorplan.context(), text).parse_module()
     module.verify()
     (op,) = (op for op in module.walk() if isinstance(op, FusionOp))
@@ -561,7 +567,7 @@ def nest_of_softmax(shape: tuple[int, int]) -> nests.LoopNest:
 
 @pytest.mark.parametrize("length", [2, 15, 16, 17, 33, 128])
 @pytest.mark.parametrize("rows", [16, 17, 63, 64, 81, 130])
-def test_rows_that_are_turned_into_columns(
+def test_softmax_of_transposed_rows(
     rows: int, length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nests, "WORTH_TRANSPOSING", -np.inf)
@@ -574,18 +580,20 @@ def test_rows_that_are_turned_into_columns(
     want = computed(op, [x], np.empty_like(x), by_numpy=True)
     np.testing.assert_allclose(got, want, rtol=5e-6, atol=1e-37)
     got[...] = 7
-    assert (wide == 7).all()  # beside it, too
+    assert (wide == 7).all()  # no element around it was written
     np.testing.assert_allclose(computed(op, [x], x), want, rtol=5e-6, atol=1e-37)
 
 
-def test_rows_are_turned_where_that_pays() -> None:
+def test_rows_are_transposed_where_that_is_faster() -> None:
     assert nest_of_softmax((10_000, 10)).transposed == [0, 1]
-    assert not nest_of_softmax((100, 10)).transposed  # too few to pay for the code
+    assert not nest_of_softmax(
+        (100, 10)
+    ).transposed  # too few rows for the cost of the code
     assert not nest_of_softmax((10_000, 100)).transposed
     assert not nest_of_softmax((10, 10_000)).transposed
 
 
-def test_a_row_of_nothing_but_masks_is_nan_as_in_numpy() -> None:
+def test_softmax_of_a_fully_masked_row_is_nan_as_in_numpy() -> None:
     x = np.full((2, 40), -np.inf, np.float32)
     x[0] = 1
     got = computed(softmax((2, 40), 1), [x], np.empty_like(x))
@@ -610,7 +618,8 @@ BINARY = [
 
 @st.composite
 def bodies(draw: st.DrawFn) -> tuple[tuple[int, ...], Callable[[], Region], list]:
-    """A shape, a body on two arguments of it, one row and one column, and its types."""
+    """Draws a shape, a function that makes a body, and the types of its arguments: two
+    arrays of the shape, a row, and a column."""
     shape = (draw(st.integers(1, 5)), draw(st.integers(1, 150)))
     full = tensor(shape, "float32")
     types = [full, full, tensor(shape[1:], "float32"), tensor(shape[:1], "float32")]
@@ -705,10 +714,8 @@ func.func @main(%x: !x, %n: memref<DIMxI>, %low: memref<X>, %none: memref<I>,
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "uint8"])
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (1, 2), (0, 1, 2)])
 @pytest.mark.parametrize("length", [1, 3, 10, 20, 53])
-def test_the_largest_and_its_number(
-    length: int, axes: Sequence[int], dtype: str, index: str
-) -> None:
-    """Of equal elements the first, whichever are combined first."""
+def test_argmax(length: int, axes: Sequence[int], dtype: str, index: str) -> None:
+    """Of equal elements, the first is found, in whatever order they are combined."""
     rng = np.random.default_rng(0)
     shape = [3, 41, length]
     kept = [n for d, n in enumerate(shape) if d not in axes]
@@ -774,7 +781,7 @@ def test_sorts(
     axis: int,
     count: int,
 ) -> None:
-    """Many elements are equal: numbers tell whether they stay in order."""
+    """Sorts are stable: many elements are equal, and the third operand numbers them."""
     rng = np.random.default_rng(0)
     shape = [3, size, 4]
     kept = [count if d == axis else n for d, n in enumerate(shape)]
@@ -814,7 +821,7 @@ def test_sorts(
 @pytest.mark.parametrize("count", [1, 30, 300])
 @pytest.mark.parametrize("dtype", ["f4", "i4", "u4"])
 def test_order_of_packed_keys(dtype: str, is_descending: bool, count: int) -> None:
-    """Zeros of both signs are equal, and NaN comes after all others."""
+    """Zeros of both signs are equal, and NaN is larger than all other numbers."""
     rng = np.random.default_rng(0)
     if dtype == "f4":
         some = np.array([0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1e-40, -3], "f4")
@@ -848,7 +855,7 @@ INTEGERS = [("int32",) * 2, ("int64",) * 2, ("int32", "int64"), ("bool",) * 2]
 def test_products_of_integers(
     shapes: Any, batch: Any, contracting: Any, source: str, target: str
 ) -> None:
-    """Whose sums no float holds: every bit is as NumPy has it."""
+    """Products equal NumPy's bit for bit, although no float can hold their sums."""
     rng = np.random.default_rng(0)
     inputs = [extremes(rng, prod(s), source).reshape(s) for s in shapes]
     names = "batching", "contracting"
@@ -915,9 +922,12 @@ HOLES = {"base_dilations": [1, 3, 2, 1], "window_dilations": [1, 2, 1, 1]}
     "changed",
     [
         HOLES,
-        HOLES | {"base_dilations": [1, 4, 4, 1]},  # places that meet holes alone
-        {"padding_low": [0, 4, 1, 0]},  # windows in the padding alone
-        {"window_dimensions": [1, 9, 3, 1], "padding_low": [0, 8, 1, 0]},  # many cut
+        HOLES | {"base_dilations": [1, 4, 4, 1]},  # windows with only holes
+        {"padding_low": [0, 4, 1, 0]},  # windows with only padding
+        {
+            "window_dimensions": [1, 9, 3, 1],
+            "padding_low": [0, 8, 1, 0],
+        },  # many overlap the padding
         HOLES | {"padding_low": [1, 1, 1, 2], "window_strides": [2, 2, 3, 1]},
         HOLES | {"padding_high": [0, 0, 40, 0]},
     ],
@@ -926,7 +936,7 @@ HOLES = {"base_dilations": [1, 3, 2, 1], "window_dilations": [1, 2, 1, 1]}
 def test_windows_that_are_no_views(
     changed: dict[str, list[int]], kind: str, dtype: str, channels: int
 ) -> None:
-    """Every bit is as NumPy has it."""
+    """Windows that are not views of the input give NumPy's results bit for bit."""
     rng = np.random.default_rng(0)
     x = extremes(rng, 2 * 9 * 8 * channels, dtype).reshape(2, 9, 8, channels)
     op = windowed(x, kind, changed)
@@ -938,8 +948,8 @@ def test_windows_that_are_no_views(
 def selecting(
     x: Array, kind: str, window: Sequence[int], strides: Sequence[int], low: int
 ) -> tuple[TensorOp, list[int]]:
-    """A gradient of pooling with padding `low` on both sides of each pooled dimension,
-    and the shape of the pooled result."""
+    """Returns a gradient of pooling with padding `low` on both sides of each pooled
+    dimension, and the shape of the pooled result."""
     padding = [low if n > 1 else 0 for n in window]
     sizes = [n + 2 * more for n, more in zip(x.shape, padding, strict=True)]
     places = [(n - w) // s + 1 for n, w, s in zip(sizes, window, strides, strict=True)]
@@ -974,8 +984,8 @@ WINDOWS = {
 @pytest.mark.parametrize("kind", ["maximum", "minimum"])
 @pytest.mark.parametrize("name", WINDOWS)
 def test_gradients_of_pooling(name: str, kind: str, dtype: str) -> None:
-    """Every bit is as NumPy has it: of equal elements the first is selected, and
-    gradients are added in one order."""
+    """Gradients equal NumPy's bit for bit: both select the first of equal elements and
+    add in the same order."""
     shape, window, strides, low = WINDOWS[name]
     rng = np.random.default_rng(0)
     x = extremes(rng, prod(shape), dtype).reshape(shape)
@@ -984,7 +994,7 @@ def test_gradients_of_pooling(name: str, kind: str, dtype: str) -> None:
     got = computed(op, [x, source], np.empty_like(x))
     want = computed(op, [x, source], np.empty_like(x), by_numpy=True)
     assert_same(got, want)
-    x, source = (np.moveaxis(y.copy(), 0, -1) for y in (x, source))  # in any layout
+    x, source = (np.moveaxis(y.copy(), 0, -1) for y in (x, source))  # another layout
     op, _ = selecting(x, kind, (*window[1:], 1), (*strides[1:], 1), low)
     if window[0] == strides[0] == 1:
         assert_same(
@@ -1046,7 +1056,7 @@ SCANS = [  # shapes and dimensions
 def test_scans_of_columns_and_rows(
     shape: tuple[int, ...], axis: int, forward: bool, kind: str, dtype: str
 ) -> None:
-    """Every bit is as NumPy has it."""
+    """Cumulative reductions along columns and rows equal NumPy's bit for bit."""
     x = np.ascontiguousarray(numbers(np.random.default_rng(0), shape, dtype))
     op = cumulative(x, kind, axis, forward)
     wide = np.zeros((shape[0] + 1, *shape[1:]), x.dtype)
@@ -1062,7 +1072,7 @@ def test_scans_without_a_native_form() -> None:
     assert native.calls_of(op, [x], [np.empty_like(x)], Scratch("cpu:0")) is None
 
 
-def test_a_product_with_a_vector_and_what_follows_are_one_nest() -> None:
+def test_vector_matrix_product_and_epilogue_are_one_loop_nest() -> None:
     op = parse_fusion("""
       func.func @main(%a: memref<1x20xf32>, %b: memref<20x70xf32>,
                       %c: memref<1x70xf32>, %d: memref<1x70xf32>) {
@@ -1150,7 +1160,7 @@ STARTS: dict[str, list[int]] = {
 @pytest.mark.parametrize("kind", ["replace", "add", "multiply", "maximum", "minimum"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool", "int8"])
 def test_scatters_agree_with_numpy(kind: str, dtype: str, starts: str) -> None:
-    """Rows that repeat, and numbers where rules differ."""
+    """Indices repeat or are out of bounds, and some numbers are special."""
     rng = np.random.default_rng(0)
     x, updates = (extremes(rng, 77 * n, dtype).reshape(n, 77) for n in (6, 60))
     at = rng.choice(np.array(STARTS[starts], starts), 60)
@@ -1192,8 +1202,8 @@ def test_slices_agree_with_numpy(starts: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "float64"])
 @pytest.mark.parametrize("count", [1, 3, 16, 17, 40, 1025])
-def test_elements_of_rows_by_number(count: int, dtype: str) -> None:
-    """Those out of range are the nearest."""
+def test_gather_of_columns(count: int, dtype: str) -> None:
+    """A gather clamps column numbers that are out of bounds."""
     rng = np.random.default_rng(count)
     x = rng.integers(0, 200, (6, 40)).astype(dtype)
     numbers = rng.integers(-3, 43, count).astype(np.int32)
@@ -1286,7 +1296,7 @@ def test_functions_are_found_on_disk(
 def test_a_program_compiles_its_functions_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And finds each of them on disk, for other programs, too."""
+    """The functions are in one file on disk, where other programs find each of them."""
     monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
     monkeypatch.setattr(made, "_functions", dict[object, object]())
     monkeypatch.setattr(llvm, "_compiler", llvm.Compiler())
@@ -1301,7 +1311,7 @@ def test_a_program_compiles_its_functions_together(
 
 
 def test_a_plan_needs_no_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How much memory a kernel takes is known before it is compiled."""
+    """The scratch memory of a kernel is known before the kernel is compiled."""
     monkeypatch.setattr(llvm, "_compiler", llvm.Compiler())
     monkeypatch.setattr(made, "_functions", dict[object, object]())
     monkeypatch.setattr(llvm.Compiler, "_cached", None)  # must not be called
@@ -1332,7 +1342,7 @@ for _ in range(200):
 """One process replaces files while the other reads them: no file is missing or torn."""
 
 
-def test_processes_that_compile_at_once(
+def test_concurrent_processes_share_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
@@ -1356,7 +1366,7 @@ def test_processes_that_compile_at_once(
     for process in both:
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors
-    assert len(list(tmp_path.iterdir())) == 2  # nothing temporary is left
+    assert len(list(tmp_path.iterdir())) == 2  # no temporary file is left
     monkeypatch.setattr(llvm.Compiler, "_compile", None)  # must not be called
     assert adds_one(llvm.Compiler())
 
@@ -1396,13 +1406,13 @@ def warnings(
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users")
 @pytest.mark.parametrize("mode", [0o777, 0o775, 0o757, 0o1777])
-def test_a_folder_that_others_can_write_to_is_left_alone(
+def test_a_cache_folder_writable_by_others_is_not_used(
     mode: int,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     warnings: Callable[[], Sequence[str]],
 ) -> None:
-    """Others could have put code there that would be run."""
+    """Other users could have stored code there that the program would run."""
     monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
     assert adds_one(llvm.Compiler())
     (file,) = tmp_path.iterdir()
@@ -1420,7 +1430,7 @@ def test_a_folder_that_others_can_write_to_is_left_alone(
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users")
-def test_a_file_that_others_can_write_to_is_compiled_again(
+def test_a_cached_file_writable_by_others_is_compiled_again(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     warnings: Callable[[], Sequence[str]],
@@ -1432,13 +1442,13 @@ def test_a_file_that_others_can_write_to_is_compiled_again(
     file.write_bytes(cache._digest(file.name, poison) + poison)
     file.chmod(0o666)
     assert adds_one(llvm.Compiler())
-    assert file.stat().st_mode & 0o777 == 0o600  # another one
+    assert file.stat().st_mode & 0o777 == 0o600  # a new file
     assert adds_one(llvm.Compiler())
     assert len(warnings()) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users")
-def test_what_belongs_to_others_is_left_alone(
+def test_a_cache_folder_of_another_user_is_not_used(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     warnings: Callable[[], Sequence[str]],
@@ -1453,7 +1463,7 @@ def test_what_belongs_to_others_is_left_alone(
     assert f"{tmp_path} belongs to user {user}, expected {user + 1}" in warning
 
 
-def test_links_are_not_followed(
+def test_symbolic_links_are_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path / "cache"))
@@ -1467,7 +1477,8 @@ def test_links_are_not_followed(
 
 
 def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in containers that run as any user: there is no cache."""
+    """Without a home directory, as in some containers, code is compiled but not
+    cached."""
 
     def unknown(_: object) -> object:
         raise KeyError
@@ -1478,7 +1489,7 @@ def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     assert adds_one(llvm.Compiler())
 
 
-def test_a_folder_that_cannot_be_written_does_no_harm(
+def test_an_unwritable_cache_folder_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("not a folder")
@@ -1486,7 +1497,9 @@ def test_a_folder_that_cannot_be_written_does_no_harm(
     assert adds_one(llvm.Compiler())
 
 
-def test_several_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_writers_of_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(lambda _: adds_one(llvm.Compiler()), range(4)))
@@ -1573,7 +1586,7 @@ def test_a_program_of_native_steps_is_one_call() -> None:
 
 
 def test_a_loop_with_a_branch_is_one_call() -> None:
-    """%n steps: in even ones 3 is added, in odd ones x."""
+    """A loop of %n iterations adds 3 in even ones and %x in odd ones."""
     text = """
     func.func @main(%x: memref<70xf32>, %n: memref<i32>,
                     %r: memref<70xf32> {tgraph.result = 0 : i64}) {
@@ -1611,7 +1624,9 @@ def test_a_loop_with_a_branch_is_one_call() -> None:
     (call,) = calls_of(run)
     tape = call[0] if isinstance(call, tuple) else None
     assert isinstance(tape, Tape)
-    assert type(tape.records[-1]) is ArrayRecord  # with the branch, and all operations
+    assert (
+        type(tape.records[-1]) is ArrayRecord
+    )  # a function of all operations and the branch
     rng = np.random.default_rng(12)
     for count in (0, 1, 2, 7):
         x = rng.standard_normal(70, np.float32)
@@ -1656,7 +1671,7 @@ SOME = f"""{HEAD}
 
 @pytest.mark.parametrize("is_long", [False, True])
 def test_loops_of_few_instructions_are_one_function(is_long: bool) -> None:
-    """Numbers below x; a long function is called as it is."""
+    """A loop that decrements x to zero is one function, unless its body is long."""
     compiler, flag, x = llvm.compiler(), np.array([True]), np.array([5])
     less = LESS.replace("%next = ", f";{'-' * LONGEST * is_long}\n%next = ")
     some = SOME.replace("TYPE", "i64")
@@ -1676,7 +1691,8 @@ def test_loops_of_few_instructions_are_one_function(is_long: bool) -> None:
 
 
 def test_loops_copy_small_buffers_of_their_own_to_registers() -> None:
-    """Numbers below x, of which another view reads the lower half; y is an argument."""
+    """Only x is copied: `large` is too large, and y is not in the arena. Another view
+    reads the lower half of x."""
     compiler, arena = llvm.compiler(), np.zeros(65, np.int64)
     arena = arena[(-arena.ctypes.data % 64) // 8 :]
     x, halves, flag = arena[:1], arena[:1].view(np.int32), np.array([True])
@@ -1702,8 +1718,8 @@ def test_loops_copy_small_buffers_of_their_own_to_registers() -> None:
     assert "%local" not in call[0].function.text
 
 
-def test_loops_leave_buffers_that_are_read_from_their_end() -> None:
-    """No word points to the first byte of what a reversed view alone reads."""
+def test_loops_keep_buffers_of_reversed_views_in_memory() -> None:
+    """If only a reversed view accesses a buffer, no word points to its first byte."""
     compiler, arena = llvm.compiler(), np.zeros(24, np.int64)
     arena = arena[(-arena.ctypes.data % 64) // 8 :][:8]
     flag, turned = np.array([True]), arena[:4][::-1]
@@ -1746,7 +1762,7 @@ def test_runs_allocate_nothing() -> None:
     assert after - before < 1000
 
 
-def test_it_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_code_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(calls_of(chain(native=False))) == 3
     llvm.is_available.cache_clear()
     monkeypatch.setenv("TENSORPLAN_NATIVE", "0")
@@ -1754,7 +1770,7 @@ def test_it_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
     llvm.is_available.cache_clear()
 
 
-def test_without_llvmlite_numpy_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_llvmlite_numpy_kernels_run(monkeypatch: pytest.MonkeyPatch) -> None:
     llvm.is_available.cache_clear()
     monkeypatch.setattr(llvm, "_compiler", None)
     monkeypatch.setitem(sys.modules, "llvmlite", None)

@@ -1,4 +1,4 @@
-"""Native code for complex numbers in all layouts, against JAX and NumPy."""
+"""Compares native code for complex numbers in all layouts with JAX and NumPy."""
 
 from collections.abc import Callable
 from typing import Any
@@ -50,7 +50,7 @@ def test_native_code_computes_complex_numbers(name: str, bits: int) -> None:
         np.testing.assert_allclose(got, expected, rtol, rtol)
 
 
-def test_native_exponentials_end_as_those_of_c() -> None:
+def test_native_exponentials_of_extreme_numbers() -> None:
     ends = [0.0, -0.0, 1.0, -1.5, 88.9, 90.0, -104.0, np.inf, -np.inf]
     turns = (0.0, -0.0, 1.0, 1.5, 1e5, np.inf, -np.inf, np.nan)
     parts = [(real, imag) for real in ends for imag in turns]
@@ -67,7 +67,7 @@ def test_native_exponentials_end_as_those_of_c() -> None:
         np.testing.assert_allclose(part(got), part(want), 2e-6, 1e-38)
 
 
-LEFT = {  # to NumPy's kernels
+LEFT = {  # operations left to NumPy's kernels
     "maximum": (
         """%0 = tgraph.maximum %x, %y : tensor<3xcomplex<f32>>""",
         "tensor<3xcomplex<f32>>",
@@ -91,7 +91,7 @@ LEFT = {  # to NumPy's kernels
 
 
 @pytest.mark.parametrize("name", LEFT)
-def test_what_native_code_leaves_to_numpy(name: str) -> None:
+def test_operations_that_native_code_leaves_to_numpy(name: str) -> None:
     body, result = LEFT[name]
     t = "tensor<3xcomplex<f32>>"
     module = parse(f"""func.func @main(%x: {t}, %y: {t}) -> {result} {{

@@ -1,4 +1,4 @@
-"""Native code for strided, reversed and gathered elements, compared with JAX."""
+"""Compares native code for strided, reversed and gathered elements with JAX."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +32,7 @@ def check(function: Callable[..., Any], *arrays: Any) -> None:
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("step", [-1, 2, -2, 3, 4, -4])
-def test_gaps(step: int, dtype: Any) -> None:
+def test_strided_columns(step: int, dtype: Any) -> None:
     arrays = [(9 * RNG.standard_normal((3, n))).astype(dtype) for n in (4, 68, 523)]
     check(
         lambda *xs: [jnp.where(x[:, ::step] == 0, x[:, :1], x[:, ::step]) for x in xs],
@@ -43,7 +43,8 @@ def test_gaps(step: int, dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", [*TYPES, "u1", "f2", "i4"], ids=str)
 @pytest.mark.parametrize("places", [64, 131])
 def test_rows_that_fill_no_vector(monkeypatch, dtype: Any, places: int) -> None:
-    """With a row and a column for all, into rows and into columns."""
+    """Rows shorter than a vector are combined with a broadcast row and column, and
+    stored as rows and as columns."""
     made = Mock(side_effect=loops.load_rows)
     monkeypatch.setattr(loops, "load_rows", made)
     for n in (2, 5, 12) if places == 64 else (3, 6, 15):
@@ -77,8 +78,9 @@ def test_a_part_of_complex_columns_is_a_scalar(columns: int) -> None:
 
 
 @pytest.mark.parametrize("columns", [3, 33])
-def test_what_is_added_to_products_has_gaps(columns: int) -> None:
-    """For each column of a product, for each feature of a convolution, for each row."""
+def test_strided_operands_of_epilogues(columns: int) -> None:
+    """An operand of the epilogue has an element for each column or row of a product, or
+    for each feature of a convolution."""
     x, y, image, kernel, b = (
         RNG.integers(-9, 9, shape).astype("f4")
         for shape in (
@@ -108,7 +110,7 @@ def test_what_is_added_to_products_has_gaps(columns: int) -> None:
 @pytest.mark.parametrize("images", [4, 6])
 @pytest.mark.parametrize("result", [bool, "f2", "i1"])
 def test_convolutions_in_groups_of_batches(images: int, result: Any) -> None:
-    """Whose result is converted as it is computed."""
+    """The result is converted as it is computed."""
     x = RNG.integers(-3, 3, (images, 6, 6, 3)).astype("f4")
     kernel = RNG.integers(-2, 2, (3, 3, 3, 8)).astype("f4")
 
@@ -126,7 +128,7 @@ def test_convolutions_in_groups_of_batches(images: int, result: Any) -> None:
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("n", [1, 7, 16, 50])
 def test_lookups_in_columns(n: int, dtype: Any) -> None:
-    """Places that are too large or too small are clamped to the last and the first."""
+    """Indices that are too large or too small are clamped to the last and the first."""
     x = (9 * RNG.standard_normal((5, 40, 3))).astype(dtype)
     at = RNG.integers(-60, 60, n).astype("i4")
 
@@ -144,18 +146,18 @@ def test_lookups_in_each_row() -> None:
     check(lambda x, at: jnp.take_along_axis(x, at, 0), x[:, :33], at % 6)
 
 
-def test_the_first_of_a_long_sort() -> None:
+def test_top_k_of_a_long_row() -> None:
     x = RNG.integers(0, 5000, 66_000).astype("f4")
     check(lambda x: lax.top_k(x, 60), x)
 
 
 def test_sorts_by_several_keys() -> None:
-    """Whose order NumPy does not find in vectors."""
+    """NumPy's vector instructions sort by a single key only."""
     x, y = (RNG.integers(0, 9, (7, 50)) for _ in range(2))
     check(lambda x, y: jnp.lexsort((x, y)), x.astype("i4"), y.astype("f4"))
 
 
-def test_integers_of_floats_that_have_none() -> None:
+def test_integers_of_floats_out_of_range() -> None:
     ends = [0, -0.0, 1.9, -1.9, 2.0**31, -(2.0**31), 2.0**31 - 128, -(2.0**31) - 300]
     x = np.array([*ends, np.inf, -np.inf, np.nan, 1e30, -1e30] * 5, "f4")
     check(lambda x: [x.astype(t) for t in ("i4", "u4", "i2", "u1")], x)
@@ -164,7 +166,7 @@ def test_integers_of_floats_that_have_none() -> None:
 @pytest.mark.parametrize("shape", [(3, 5, 100), (300, 17), (2, 9, 3)])
 @pytest.mark.parametrize("dtype", ["f4", "u1", "i4", "f2"])
 def test_positions_along_every_dimension(shape: tuple[int, ...], dtype: str) -> None:
-    """Of the first of the largest: many elements are equal."""
+    """Of equal elements, of which there are many, the first position is found."""
     x = RNG.integers(0, 5, shape).astype(dtype)
     for axis in range(x.ndim):
         check(lambda x, axis=axis: (jnp.argmax(x, axis), jnp.argmin(x, axis)), x)
@@ -172,7 +174,7 @@ def test_positions_along_every_dimension(shape: tuple[int, ...], dtype: str) -> 
 
 @pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
 def test_floats_of_8_bits(name: str) -> None:
-    """Each one, what is in the middle of two, and any bits of an f32."""
+    """Converts each number, the middles between neighbors, and random bits of f32."""
     dtype = np.dtype(getattr(ml_dtypes, name))
     each = np.arange(256, dtype="u1").view(dtype)
     check(lambda x: x.astype("f4"), each)

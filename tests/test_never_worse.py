@@ -1,4 +1,4 @@
-"""Passes that lower the peak never raise it, alone or together."""
+"""Tests that passes that lower the peak never raise it, alone or together."""
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +16,8 @@ LOWERING = [cls for cls in optional_passes() if cls.LOWERS_PEAK]
 
 
 def passes(*kinds: type[ModulePass]) -> list[ModulePass]:
-    """The default sequence, with only `kinds` of the passes that lower the peak."""
+    """Returns the default sequence. Of the passes that lower the peak, it has `kinds`
+    only."""
     others = [kind for kind in (*LOWERING, TGraphFuse) if kind not in kinds]
     return [p for p in PlanPipeline().passes() if not isinstance(p, tuple(others))]
 

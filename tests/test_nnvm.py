@@ -1,4 +1,4 @@
-"""NNVM's planner beyond the original's vectors: soundness, refusals, buffers."""
+"""Tests NNVM's planner beyond recorded vectors: soundness, rejected inputs, buffers."""
 
 import dataclasses
 import itertools
@@ -37,7 +37,7 @@ def variable(name: str) -> Node:
 
 
 def chain(length: int, *, in_place: bool = False) -> Graph:
-    """A variable, and a chain of operations that each read the previous one."""
+    """Returns a variable, and a chain of operations that each read the previous one."""
     pairs = [InPlace(0, 0)] if in_place else []
     operations = [
         Node(f"n{i}", [TEN], [Entry(i)], in_place=pairs) for i in range(length)
@@ -104,7 +104,7 @@ def test_auto_search_is_the_best_of_its_ranges(graph: Graph) -> None:
     assert plan.allocated_bytes == best
 
 
-def test_find_conflict_finds_what_is_wrong() -> None:
+def test_find_conflict_reports_each_fault() -> None:
     graph = Graph(
         [
             variable("x"),
@@ -138,7 +138,7 @@ def test_find_conflict_finds_what_is_wrong() -> None:
 
 
 def test_inputs_that_are_not_read_are_not_overwritten() -> None:
-    # c ignores a, but d reads it: c must not take it, though one read of a is left.
+    # c ignores a, but d reads it: c must not overwrite a, although one read is left.
     c = Node("c", [TEN], [Entry(1), Entry(2)], in_place=[InPlace(0, 0)], ignored=[0])
     graph = Graph(
         [
@@ -155,7 +155,7 @@ def test_inputs_that_are_not_read_are_not_overwritten() -> None:
     assert find_conflict(graph, plan.storage_ids, plan.in_place) is None
 
 
-def test_an_input_is_taken_once() -> None:
+def test_an_input_is_overwritten_once() -> None:
     pairs = [InPlace(0, 0, identity=True), InPlace(0, 1, identity=True)]
     graph = Graph(
         [
@@ -216,7 +216,7 @@ def test_options() -> None:
 
 
 def update(assign: Assign, *, reads: int) -> Graph:
-    """w = assign(w, f(w)), and a reader of w, in the given version, afterwards."""
+    """Returns `w = assign(w, f(w))`, followed by a reader of version `reads` of w."""
     return Graph(
         [
             variable("w"),
@@ -228,11 +228,11 @@ def update(assign: Assign, *, reads: int) -> Graph:
     )
 
 
-def test_assignments_lie_in_their_variable() -> None:
+def test_assignments_use_the_storage_of_their_variable() -> None:
     for assign, of_f in ((Assign.COPY, 0), (Assign.SIMPLIFIED, 2)):
         graph = update(assign, reads=1)
         ids = decorate_memory_plan(graph, plan_memory(graph))
-        assert ids == [[2], [of_f], [2], [0]]  # 1 is the hole that w1 left
+        assert ids == [[2], [of_f], [2], [0]]  # storage 1 of w1 is unused
 
 
 def test_stale_reads_and_unknown_shapes_are_refused() -> None:
@@ -316,7 +316,7 @@ def test_strategy_on_plain_buffers() -> None:
             Buffer("large", 100, 0, 2),
             Buffer("takes large", 40, 2, 4),
             Buffer("grows small", 17, 2, 4, 4),
-            Buffer("new", 1, 4, 5),  # the others are more than 16 times too large
+            Buffer("new", 1, 4, 5),  # the others are more than 16 times as large
         ]
     )
     plan = solve(problem, "nnvm")
@@ -325,7 +325,7 @@ def test_strategy_on_plain_buffers() -> None:
 
 
 def test_auto_search_strategy_is_never_worse() -> None:
-    # Range 16 puts the small buffer into the large one, so that the next is a new one.
+    # Range 16 puts the small buffer into the large one, so the next one is new.
     problem = Problem(
         [
             Buffer("large", 100, 0, 2),
@@ -337,7 +337,7 @@ def test_auto_search_strategy_is_never_worse() -> None:
     assert solve(problem, "nnvm-auto-search").peak == 110
 
 
-def test_strategy_releases_outputs_that_nobody_reads_last() -> None:
+def test_strategy_releases_unread_outputs_last() -> None:
     problem = Problem(
         [
             Buffer("one step", 10, 1, 2),

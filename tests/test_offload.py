@@ -1,4 +1,4 @@
-"""Values offloaded to another device and back: equal bits, and predicted bytes."""
+"""Tests offloading to another device and back: equal bits, and predicted bytes."""
 
 import json
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def test_random_programs(program: Program, tenths: int) -> None:
 
 
 def described(module: ModuleOp, capacity: int, how: str) -> ModuleOp:
-    """The module on a target whose cpu:0 has `capacity` bytes."""
+    """Returns the module for a target whose cpu:0 has `capacity` bytes."""
     target = parse(f"""module attributes {{
       {TARGET} = #dlti.target_system_spec<
         "cpu:0" = #dlti.target_device_spec<"capacity" = {capacity}, "alignment" = 64,
@@ -145,7 +145,7 @@ Problem = tuple[TaskGraph, list[int], list[int], int]
 
 @st.composite
 def problems(draw: st.DrawFn) -> Problem:
-    """A graph, the times of its tasks and of copies, and a budget in bytes."""
+    """Draws a graph, the times of its tasks and of copies, and a budget in bytes."""
     random = draw(st.randoms(use_true_random=False))
     tasks: list[Task] = []
     sizes: list[int] = []
@@ -162,9 +162,9 @@ def problems(draw: st.DrawFn) -> Problem:
 
 
 def with_moves(graph: TaskGraph, moves: Sequence[Move]) -> tuple[TaskGraph, list[int]]:
-    """The graph with copies as tasks, and the positions of the original tasks."""
+    """Returns the graph with copies as tasks, and the positions of original tasks."""
     sizes, tasks = list(graph.sizes), list[Task]()
-    now = {value: value for value in range(len(sizes))}  # what stands for a value
+    now = {value: value for value in range(len(sizes))}  # the current copy of a value
     places: list[int] = []
     is_away: set[int] = set()
     for number in range(len(graph.tasks) + 1):
@@ -243,7 +243,7 @@ def test_copies_of_a_deep_net_run_beside_its_layers() -> None:
     )
 
 
-def test_what_is_not_needed_stays() -> None:
+def test_no_more_is_moved_than_needed() -> None:
     graph = layers(20)
     tasks = len(graph.tasks)
     peak = max(profile(graph, range(tasks)))
@@ -279,8 +279,9 @@ func.func @main(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>)
 
 
 @pytest.mark.thorough
-def test_a_small_gpt2_trains_with_activations_elsewhere() -> None:
-    """At 60 % of its bytes: the same bits, by copies in a queue of their own."""
+def test_a_small_gpt2_trains_with_offloaded_activations() -> None:
+    """With 60 % of the bytes, the step computes the same bits. Copies run in a separate
+    queue."""
     pytest.importorskip("jax")
     import jax
     from gpt2 import parameters, sgd_step
@@ -320,10 +321,10 @@ def test_a_small_gpt2_trains_with_activations_elsewhere() -> None:
     assert {e["cat"] for e in beside} == {"copy"}
 
 
-def test_the_last_resort_is_another_device() -> None:
-    """What cannot be computed again is moved, if there is a device for it.
+def test_offloading_is_the_last_resort() -> None:
+    """A value that cannot be recomputed is moved, if a device for it is given.
 
-    Sizes are prime: only single rows could be computed in tiles.
+    Sizes are prime, so only single rows could be tiles.
     """
     dot = """{lhs_contracting_dimensions = array<i64: 1>,
       rhs_contracting_dimensions = array<i64: 0>} : tensor<61x61xf32>"""

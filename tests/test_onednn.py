@@ -1,4 +1,4 @@
-"""Contractions by oneDNN have the values of the NumPy kernels."""
+"""Tests contractions by oneDNN: they give the values of the NumPy kernels."""
 
 import os
 import subprocess
@@ -68,7 +68,7 @@ def dot(shapes: Sequence[Sequence[int]], batch=((), ()), contracting=((1,), (0,)
 
 
 def run(make) -> list[Call]:
-    """Makes the calls with a workspace that is large enough, and runs them."""
+    """Makes calls with a sufficient workspace, runs them, and returns them."""
     scratch = Scratch("cpu:0")
     made = make(scratch)
     if scratch.bytes:
@@ -166,7 +166,7 @@ def test_products_of_narrow_elements_with_vectors_are_one_nest(
 def test_batches_of_small_products_are_loop_nests(
     shapes, batch, contracting, monkeypatch
 ) -> None:
-    monkeypatch.setattr(onednn, "compiled", None)  # not asked
+    monkeypatch.setattr(onednn, "compiled", None)  # must not be called
     op, sizes = dot(shapes, batch, contracting)
     inputs = [normal(*shape) for shape in shapes]
     out, want = np.empty(sizes, np.float32), np.empty(sizes, np.float32)
@@ -323,7 +323,7 @@ def test_convolution(name: str, is_flipped: bool) -> None:
     compare(op, [normal(*image), weights], np.empty(out, np.float32))
 
 
-def test_an_image_in_another_layout_than_the_result_is_brought_to_it() -> None:
+def test_images_are_reordered_to_the_layout_of_the_result() -> None:
     op, (image, kernel, out) = convolution(
         *("bf01_oi01->b01f", (2, 3, 9, 8), (16, 3, 3, 3), (2, 9, 8, 16))
     )
@@ -342,8 +342,8 @@ SIGNALS = {
 
 
 @pytest.mark.parametrize("name", CHANNELS_FIRST)
-def test_windows_are_not_written_side_by_side(name: str) -> None:
-    """oneDNN would do that for images with their features first."""
+def test_convolutions_do_not_use_im2col(name: str) -> None:
+    """By itself, oneDNN would use im2col for images with the features first."""
     op, (image, kernel, out) = convolution(*CHANNELS_FIRST[name])
     weights = normal(*kernel)
     if name == "by the data":
@@ -354,9 +354,9 @@ def test_windows_are_not_written_side_by_side(name: str) -> None:
     assert not any("gemm" in kind for kind in implementations(calls))
 
 
-def test_images_of_two_layouts_are_brought_to_a_third() -> None:
-    """oneDNN has its reference for these, and writes windows side by side if the image
-    alone is moved."""
+def test_two_layouts_are_reordered_to_a_third() -> None:
+    """For these layouts, oneDNN has only its slow reference. It uses im2col if only the
+    image is reordered."""
     shapes = (1, 9, 8, 16), (16, 1, 3, 3), (1, 16, 9, 8)
     op, (image, kernel, out) = convolution("b01f_oi01->bf01", *shapes, groups=16)
     inputs, result = [normal(*image), normal(*kernel)], np.empty(out, np.float32)
@@ -367,7 +367,7 @@ def test_images_of_two_layouts_are_brought_to_a_third() -> None:
 
 @pytest.mark.parametrize("name", SIGNALS)
 def test_depthwise_convolutions_of_signals_have_a_kernel(name: str) -> None:
-    """oneDNN has one for images only."""
+    """oneDNN has a depthwise kernel for images only, so signals become images."""
     op, (image, kernel, out) = convolution(*SIGNALS[name], groups=64)
     inputs, result = [normal(*image), normal(*kernel)], np.empty(out, np.float32)
     compare(op, inputs, result)
@@ -397,8 +397,8 @@ PRODUCTS = {
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_convolutions_that_are_products_move_no_weights(name: str) -> None:
-    """To another layout, which would take as much scratch memory as they do."""
+def test_convolutions_that_are_products_do_not_reorder_weights(name: str) -> None:
+    """Reordered weights would take as much scratch memory as the weights."""
     op, (image, kernel, out) = convolution(**PRODUCTS[name], low=(0, 0), high=(0, 0))
     inputs, result = [normal(*image), normal(*kernel)], np.empty(out, np.float32)
     compare(op, inputs, result)
@@ -408,13 +408,13 @@ def test_convolutions_that_are_products_move_no_weights(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["points", "the whole image"])
-def test_those_of_reversed_windows_are_products_of_points_only(name: str) -> None:
+def test_convolutions_with_reversed_windows(name: str) -> None:
     op, (image, kernel, out) = convolution(**PRODUCTS[name], low=(0, 0), high=(0, 0))
     weights = np.flip(normal(*kernel), (0, 1))
     compare(op, [normal(*image), weights], np.empty(out, np.float32))
 
 
-def test_a_bias_is_not_added_element_by_element() -> None:
+def test_a_bias_is_added_by_a_loop_nest() -> None:
     x, w, r = map(tensor, ((1, 16, 9, 8), (16, 16, 1, 1), (1, 16, 9, 8)))
     op = operation(
         FusionOp,
@@ -439,15 +439,15 @@ def test_a_bias_is_not_added_element_by_element() -> None:
     want = np.einsum("biyx,oi->boyx", image, weights[..., 0, 0])
     want += bias[:, None, None]
     np.testing.assert_allclose(result, want, rtol=1e-5, atol=1e-5)
-    product, _ = (function for function, _ in calls)  # and a loop nest
+    product, _ = (function for function, _ in calls)  # the other is a loop nest
     assert isinstance(product, Execution)
     assert not product.description.post_ops
 
 
 @pytest.mark.parametrize("window", [1, 3])
-def test_an_update_by_a_gradient_of_weights_has_its_primitive(window: int) -> None:
-    """The forward one, with a window as large as the image, takes hundreds of times as
-    long, or is left to NumPy."""
+def test_updates_use_the_primitive_for_weight_gradients(window: int) -> None:
+    """The forward primitive, with a window as large as the image, would take hundreds
+    of times as long, or NumPy would compute the update."""
     low = window // 2
     x, g, w = map(tensor, ((2, 12, 12, 16), (2, 12, 12, 32), (window, window, 16, 32)))
     op = operation(
@@ -560,7 +560,7 @@ def test_update(body: str, native: bool, in_place: bool) -> None:
         function(*arguments)
     np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-4)
     if in_place:
-        assert scratch.bytes <= 5 * BLOCK * 4  # far from all of it
+        assert scratch.bytes <= 5 * BLOCK * 4  # much less than the whole result
     else:
         np.testing.assert_array_equal(memory, w)
 
@@ -621,7 +621,8 @@ def test_convolutions_of_narrow_elements(lhs: str, rhs: str, out: str) -> None:
 def test_convolutions_are_computed_as_f32(
     monkeypatch, name: str, is_flipped: bool, element: str
 ) -> None:
-    """Of f16, and of f16 and f32: most in several blocks."""
+    """Convolutions of f16, or of f16 and f32, are computed in f32, mostly in several
+    blocks."""
     monkeypatch.setattr(widening, "BLOCK", 300)
     given, shapes = convolution(**CONVOLUTIONS[name])
     text = str(given.parent_op()).replace("f32", "f16")
@@ -645,8 +646,8 @@ def test_convolutions_are_computed_as_f32(
 
 
 def check_narrow(op: Any, inputs: Sequence[np.ndarray]) -> None:
-    """Compares an operation on narrow types, for which oneDNN may have no
-    instructions."""
+    """Compares an operation on narrow types with NumPy's, unless the processor has no
+    instructions for oneDNN to use."""
     dtype = numpy_dtype(op.result.type.element_type)
     out = np.empty(op.result.type.get_shape(), dtype)
     made = run(lambda s: onednn.compiled(op, inputs, out, s))
@@ -659,7 +660,7 @@ def check_narrow(op: Any, inputs: Sequence[np.ndarray]) -> None:
     np.testing.assert_allclose(got, want, tolerance, tolerance * np.abs(want).max())
 
 
-def test_other_elements_and_nothing_to_sum_are_left_to_numpy() -> None:
+def test_other_types_and_empty_sums_are_left_to_numpy() -> None:
     op, sizes = dot(((5, 7), (7, 3)))
     inputs = [np.ones((5, 7)), np.ones((7, 3))]
     assert onednn.compiled(op, inputs, np.empty(sizes), Scratch("cpu:0")) is None
@@ -674,7 +675,7 @@ def test_other_elements_and_nothing_to_sum_are_left_to_numpy() -> None:
 @pytest.mark.parametrize(
     "setting", ["TENSORPLAN_NATIVE=0", "TENSORPLAN_ONEDNN=/nowhere.so"]
 )
-def test_it_can_be_turned_off_and_need_not_be_there(setting: str) -> None:
+def test_onednn_can_be_turned_off_or_missing(setting: str) -> None:
     name, value = setting.split("=")
     code = """
 from tensorplan.runtime.backends.onednn import backend

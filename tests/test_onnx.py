@@ -1,4 +1,4 @@
-"""ONNX models: onnxruntime's values, operations, sizes, errors."""
+"""Tests imported ONNX models: onnxruntime's values, operations, sizes, and errors."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ from onnx_models import (  # noqa: E402
 )
 
 TOLERANCE: Any = {"rtol": 1e-4, "atol": 1e-5}
-"""The tolerance of sums in another order."""
+"""The tolerance for sums that are added in another order."""
 
 
 def check(
@@ -48,7 +48,7 @@ def check(
     simple = tensorplan.from_onnx(data, sizes=sizes)
     arrays = [*inputs.values(), *imported.parameters.values()]
     results = [run_reference(imported.module, arrays)]
-    # Mostly, there is nothing to simplify.
+    # For most models, nothing can be simplified, and both modules are equal.
     for model in {str(model.module): model for model in (imported, simple)}.values():
         results.append(tensorplan.compile(model)(*inputs.values()))
     for got in results:
@@ -65,8 +65,9 @@ def test_operations(case: Case) -> None:
     check(*case_model(case))
 
 
-def test_a_program_may_end_before_what_is_refused() -> None:
-    """As a detector before it chooses among its boxes."""
+def test_outputs_can_precede_an_unsupported_operation() -> None:
+    """A program can end before an unsupported operation, such as a detector before its
+    NonMaxSuppression."""
     floats = TensorProto.FLOAT
     graph = helper.make_graph(
         [
@@ -101,8 +102,9 @@ def test_a_program_may_end_before_what_is_refused() -> None:
 
 
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
-def test_a_nan_reaches_what_is_computed_of_it(mode: str) -> None:
-    """Edges are read once, also by windows that reach over them."""
+def test_resize_propagates_nan(mode: str) -> None:
+    """A NaN affects the same elements as in onnxruntime. A window that extends over an
+    edge reads the element at the edge only once."""
     scales = numpy_helper.from_array(np.array([1, 1, 2, 1.5], "f4"), "scales")
     graph = helper.make_graph(
         [helper.make_node("Resize", ["x", "", "scales"], ["y"], mode=mode)],
@@ -122,9 +124,7 @@ def test_a_nan_reaches_what_is_computed_of_it(mode: str) -> None:
     ("name", "shape"),
     [("Gather", (0,)), ("GatherElements", (0, 3)), ("GatherND", (0, 1))],
 )
-def test_nothing_is_taken_from_an_empty_dimension(
-    name: str, shape: Sequence[int]
-) -> None:
+def test_gathers_from_an_empty_dimension(name: str, shape: Sequence[int]) -> None:
     x = np.zeros((0, 3), "f4")
     one = helper.make_node(name, ["x", "i"], ["y"])
     indices = {"i": np.zeros(shape, "i8")}
@@ -132,9 +132,9 @@ def test_nothing_is_taken_from_an_empty_dimension(
     check(model_of([one], {"x": x, **indices}, ["y"]), {"x": x, **indices})
 
 
-def test_constants_that_onnx_cannot_take_from_are_taken_from() -> None:
-    """Its evaluator fails for one row, and for fewer rows than there are: BERT's token
-    types by position."""
+def test_gathers_of_constants_that_onnx_cannot_evaluate() -> None:
+    """ONNX's evaluator fails if a constant has one row, or more rows than the indices,
+    such as BERT's token types by position."""
     x = normal(2, 3)
     for shape in ((1, 9), (4, 9)):
         one = node("GatherElements", "c i", "e", axis=1)
@@ -144,9 +144,9 @@ def test_constants_that_onnx_cannot_take_from_are_taken_from() -> None:
 
 
 @pytest.mark.parametrize(("name", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
-def test_no_steps_end_in_zeros(name: str, gates: int) -> None:
-    """As of an empty sequence among others. onnxruntime leaves the state of an LSTM
-    uninitialized, and ends the process of a GRU."""
+def test_recurrent_layers_without_steps_return_zeros(name: str, gates: int) -> None:
+    """The last state of an empty sequence is zero. onnxruntime leaves the state of an
+    LSTM uninitialized, and crashes for a GRU."""
     x, h = np.zeros((0, 2, 4), "f4"), normal(2, 2, 3)
     weights = {"w": normal(2, 3 * gates, 4), "r": normal(2, 3 * gates, 3)}
     one = helper.make_node(
@@ -168,7 +168,7 @@ def test_no_steps_end_in_zeros(name: str, gates: int) -> None:
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 @pytest.mark.parametrize("largest", [0, 1])
 @pytest.mark.parametrize("count", [3, 9])
-def test_nan_is_larger_than_infinity(count: int, largest: int, dtype: str) -> None:
+def test_top_k_ranks_nan_above_infinity(count: int, largest: int, dtype: str) -> None:
     x = np.array([[3, np.nan, np.inf, -np.nan, 0, -0.0, np.inf, 7, -np.inf]], dtype)
     x = np.concatenate([x, x[:, ::-1]])
     one = helper.make_node("TopK", ["x", "k"], ["y", "i"], largest=largest)
@@ -192,7 +192,8 @@ def conv_bn(
     kernel: Sequence[int],
     **attributes: Any,
 ) -> None:
-    """Convolution and batch normalization, with weights named after the output."""
+    """Appends a convolution and a batch normalization, whose weights are named after
+    `output`."""
     weights[f"{output}.w"] = normal(*kernel) / 4
     names = [f"{output}.w"]
     for name in ("scale", "bias", "mean", "var"):
@@ -273,8 +274,8 @@ def test_a_u_net() -> None:
 
 
 def transformer_layer(causal: bool) -> tuple[list[Any], dict[str, np.ndarray]]:
-    """A transformer layer as exporters write it: the input's shape determines the
-    heads'."""
+    """Returns the nodes and the weights of a transformer layer as exporters write it:
+    the shape of the heads is computed from the input's shape."""
     width, heads = 16, 4
     weights = {
         "tokens": normal(50, width),
@@ -427,7 +428,7 @@ RECURRENT_OPTIONS: list[tuple[str, str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "given", "attributes"), RECURRENT_OPTIONS)
-def test_recurrent_layers_with_all_that_onnx_lets_them_have(
+def test_options_of_recurrent_layers(
     name: str, given: str, attributes: dict[str, Any]
 ) -> None:
     steps, batch, width, hidden = 5, 3, 2, 4
@@ -458,7 +459,7 @@ def test_recurrent_layers_with_all_that_onnx_lets_them_have(
     ("size", "scale", "attributes"),
     [
         (10, 0.7, {"mode": "linear"}),  # 7 elements, not 6
-        (10, 0.7, {"mode": "nearest"}),  # 3.5 / 0.7 lies half between two
+        (10, 0.7, {"mode": "nearest"}),  # 3.5 / 0.7 lies halfway between two
         (
             5,
             1.6,
@@ -479,7 +480,7 @@ def test_recurrent_layers_with_all_that_onnx_lets_them_have(
         ),
     ],
 )
-def test_scales_are_numbers_of_single_precision(
+def test_resize_computes_in_single_precision(
     size: int, scale: float, attributes: dict[str, Any]
 ) -> None:
     resize = helper.make_node("Resize", ["x", "", "s"], ["y"], **attributes)
@@ -504,7 +505,7 @@ def test_shapes_that_follow_from_shapes_are_constants() -> None:
     assert names == ["tgraph.reshape", "func.return"]
 
 
-def test_a_branch_on_what_is_known_is_taken() -> None:
+def test_a_branch_on_a_known_condition() -> None:
     def branch(op: str) -> Any:
         result = helper.make_tensor_value_info(op, TensorProto.FLOAT, None)
         nodes = [node(op, "x", f"{op}0"), node("Mul", f"{op}0 {op}1", op)]
@@ -567,7 +568,7 @@ def test_half_precision() -> None:
     np.testing.assert_allclose(y.sum(-1), 1, rtol=1e-2)
 
 
-def test_one_error_names_all_that_is_not_supported() -> None:
+def test_one_error_lists_all_unsupported_operations() -> None:
     nodes = [
         helper.make_node("NonZero", ["x"], ["a"], name="first"),
         node("Neg", "a", "b"),
@@ -589,7 +590,7 @@ def test_one_error_names_all_that_is_not_supported() -> None:
     ]
 
 
-def test_outputs_and_constants_that_are_refused() -> None:
+def test_unsupported_outputs_and_invalid_constants() -> None:
     inputs = dict(zip("xsbmv", [X, *normal(4, 3)], strict=True))
     norm = node("BatchNormalization", "x s b m v", "y mean var")
     data = model_of([norm, node("Neg", "y", "z")], inputs, ["z", "mean"])
@@ -623,9 +624,7 @@ def test_outputs_and_constants_that_are_refused() -> None:
     ],
     ids=["scatter", "gather", "batch", "split"],
 )
-def test_counts_that_are_refused_before_they_are_counted(
-    layer: Any, reason: str
-) -> None:
+def test_huge_counts_are_rejected(layer: Any, reason: str) -> None:
     inputs = {"x": X, "i": np.zeros(1, "i8"), "u": X, "none": np.zeros(0, "i8")}
     used = {name: inputs[name] for name in layer.input}
     shapes = {"i": [2**40]} if "i" in used else {}
@@ -644,14 +643,14 @@ def test_counts_that_are_refused_before_they_are_counted(
     ],
     ids=["axes", "negative", "huge", "two unknown", "range"],
 )
-def test_sizes_that_there_are_not(layer: Any, given: Any, reason: str) -> None:
+def test_impossible_sizes_are_rejected(layer: Any, given: Any, reason: str) -> None:
     numbers = {"i": np.array(given), "zero": np.array(0), "one": np.array(1)}
     used = {name: numbers[name] for name in layer.input if name in numbers}
     with pytest.raises(LocatedError, match=reason):
         tensorplan.from_onnx(model_of([layer], {"x": X}, ["y"], used))
 
 
-def test_fractions_among_integers_are_refused() -> None:
+def test_fractional_factors_of_integers_are_rejected() -> None:
     matrices = {"a": np.ones((2, 3), "i4"), "b": np.ones((3, 4), "i4")}
     data = model_of([node("Gemm", "a b", "y", alpha=0.5)], matrices, ["y"])
     reason = "Gemm with 0.5 among elements of type i32 is not supported"
@@ -660,20 +659,20 @@ def test_fractions_among_integers_are_refused() -> None:
 
 
 @pytest.mark.parametrize("size", [-3, "n"])
-def test_inputs_have_sizes_that_there_are(size: int | str) -> None:
+def test_impossible_input_sizes_are_rejected(size: int | str) -> None:
     data = model_of([node("Neg", "x", "y")], {"x": X}, ["y"], shapes={"x": [2, size]})
     with pytest.raises(LocatedError, match=r"dimension of size .*, expected 0 to 9223"):
         tensorplan.from_onnx(data, sizes={"n": 2**63} if size == "n" else {})
 
 
-def test_large_constants_are_not_written_down() -> None:
+def test_large_constants_are_splats() -> None:
     ones = node("ConstantOfShape", "n", "y", value=numpy_helper.from_array(np.ones(1)))
     data = model_of([ones], {"x": X}, ["y"], {"n": np.array([2**20, 2**20])})
     text = str(tensorplan.from_onnx(data).module)
     assert "tgraph.constant<1.000000e+00 : f64> : tensor<1048576x1048576xf64>" in text
 
 
-def test_models_that_are_refused() -> None:
+def test_invalid_models_are_rejected() -> None:
     x = {"x": X}
     good = model_of([node("Neg", "x", "y")], x, ["y"])
     with pytest.raises(LocatedError, match="is not a valid ONNX model"):
@@ -708,7 +707,7 @@ def test_the_tools_plan_models(
     capfd: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    """And say what to install where the package is missing."""
+    """If the package onnx is missing, the tools say what to install."""
     file = tmp_path / "model.onnx"
     nodes = [node("MatMul", a, b) for a, b in (("x w", "h"), ("h w", "y"))]
     x = {"x": normal(3, 4)}
@@ -732,7 +731,7 @@ def test_the_tools_read_models(
         node("Div", "a b", "y"),
     ]
     data = model_of(nodes, inputs, ["y"], weights, shapes={"x": ["n", 4]})
-    file = tmp_path / "model"  # told by content, not by name
+    file = tmp_path / "model"  # recognized by its content, not by its name
     file.write_bytes(data)
 
     assert plan_opt.main([str(file), "--sizes", "n=3"]) == 0
@@ -778,7 +777,7 @@ def test_plan_run_simplifies_like_from_onnx(
             tensorplan.from_onnx(data, simplify=simplify) for simplify in (True, False)
         )
     ]
-    assert bytes[0] < bytes[1]  # which stores the exponentials
+    assert bytes[0] < bytes[1]  # the latter stores the exponentials
     assert plan_run.main([str(file)]) == 0
     assert f"cpu:0: {bytes[0]} bytes" in capfd.readouterr().out
 
@@ -789,7 +788,7 @@ def test_group_normalization() -> None:
     check(model_of([layer], inputs, ["y"], weights, opset=21), inputs)
 
 
-def test_weights_in_files_of_their_own(tmp_path: Path) -> None:
+def test_weights_in_external_files(tmp_path: Path) -> None:
     weights = {"w": normal(40, 30)}
     data = model_of([node("MatMul", "x w", "y")], {"x": normal(2, 40)}, ["y"], weights)
     file = tmp_path / "model.onnx"
@@ -805,8 +804,8 @@ def test_weights_in_files_of_their_own(tmp_path: Path) -> None:
     np.testing.assert_array_equal(imported.parameters["w"], weights["w"])
 
 
-def test_batch_normalization_goes_into_the_weights() -> None:
-    """A weight with the scale, and a shift, are all that a run needs."""
+def test_batch_normalization_is_folded_into_weights() -> None:
+    """A run needs only the scaled weight and a shift."""
     nodes: list[Any] = []
     weights: dict[str, np.ndarray] = {}
     conv_bn(nodes, weights, "x", "y", (8, 4, 3, 3), pads=[1] * 4)
@@ -821,7 +820,7 @@ def test_batch_normalization_goes_into_the_weights() -> None:
     assert "tgraph.subtract" not in names
 
 
-def test_values_are_called_as_in_the_model() -> None:
+def test_values_keep_their_names() -> None:
     nodes = [
         node("Exp", "x", "/layer/exp_1"),
         node("Identity", "/layer/exp_1", "same"),
@@ -856,7 +855,7 @@ EXPORTS = Path(__file__).parent / "models" / "onnx"
 
 @pytest.mark.parametrize("path", sorted(EXPORTS.glob("*.onnx")), ids=lambda p: p.stem)
 def test_models_exported_by_pytorch(path: Path) -> None:
-    """Made by tests/support/generate_onnx_exports.py, with PyTorch's outputs."""
+    """Models from tests/support/generate_onnx_exports.py give PyTorch's outputs."""
     imported = tensorplan.from_onnx(path)
     with np.load(path.with_suffix(".npz")) as arrays:
         *inputs, want = arrays.values()
@@ -865,7 +864,7 @@ def test_models_exported_by_pytorch(path: Path) -> None:
 
 
 @pytest.mark.parametrize("attributes", [{}, {"axis": 1, "largest": 0}], ids=str)
-def test_the_largest(attributes: dict[str, int]) -> None:
+def test_top_k(attributes: dict[str, int]) -> None:
     nodes = [vector("k", 2), node("TopK", "x k", "values places", **attributes)]
     check(model_of(nodes, {"x": X}, ["values", "places"]), {"x": X})
 
@@ -884,7 +883,7 @@ ANGLES = normal(1, 4, 4)
     ],
     ids=["Attention-causal", "Attention-mask", "RMSNormalization", "RotaryEmbedding"],
 )
-def test_operations_that_onnx_defines(
+def test_operations_that_onnx_defines_as_functions(
     op_type: str, inputs: list[np.ndarray], attributes: dict[str, Any]
 ) -> None:
     names = dict(zip("abcd", inputs, strict=False))

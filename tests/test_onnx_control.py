@@ -1,4 +1,4 @@
-"""ONNX's If, Loop and Scan on run-time values, compared with onnxruntime."""
+"""Compares ONNX's If, Loop and Scan on run-time values with onnxruntime."""
 
 import numpy as np
 import pytest
@@ -162,8 +162,8 @@ def test_a_loop_in_a_scan() -> None:
 
 
 def test_loops_whose_sizes_follow_from_the_iteration() -> None:
-    """They are written out: slices of as many rows as there were iterations, and a
-    value that grows."""
+    """The importer unrolls a loop that slices as many rows as iterations have run, and
+    a loop whose carried value grows."""
     slices = """k = Constant<value = int64 {3}>()
         n, y = Loop (k, , x) < body = b (int64 i, bool c, float[4,4] v)
           => (bool d, float[4,4] w, float[4] r) {
@@ -179,7 +179,7 @@ def test_loops_whose_sizes_follow_from_the_iteration() -> None:
     check(model("(float[4,4] x) => (float[16,4] t)", grown), x=x)
 
 
-def test_a_loop_that_cannot_be_written_out_either() -> None:
+def test_a_loop_that_cannot_be_unrolled() -> None:
     data = model(
         "(float[4,4] x) => (float[4,4] y)",
         """k = Constant<value = int64 {3}>()
@@ -192,7 +192,7 @@ def test_a_loop_that_cannot_be_written_out_either() -> None:
     assert str(error.value) == message
 
 
-def test_what_a_body_has_that_is_not_supported() -> None:
+def test_an_unsupported_operation_in_a_body() -> None:
     data = model(
         "(int64 m, float[4,4] x) => (float[4,4] y)",
         """y = Loop (m, , x) < body = b (int64 i, bool c, float[4,4] v)

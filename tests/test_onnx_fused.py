@@ -1,4 +1,4 @@
-"""Operations that onnxruntime's optimizers fuse have onnxruntime's values."""
+"""Tests fused operations of onnxruntime's optimizers: onnxruntime's values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,8 +36,8 @@ def model_of(
     opset: int = 17,
     **attributes: Any,
 ) -> tuple[bytes, dict[str, np.ndarray]]:
-    """A model of one operation whose inputs are named by their index, and the arrays of
-    the inputs that are no parameters. None is an omitted input."""
+    """Returns a model of one operation, whose inputs are named by their index, and the
+    arrays of the inputs that are not parameters. None is an omitted input."""
     names = ["" if array is None else f"i{k}" for k, array in enumerate(arrays)]
     named = [f"o{k}" if k in outputs else "" for k in range(max(outputs) + 1)]
     node = helper.make_node(kind, names, named, domain=domain, **attributes)
@@ -101,10 +101,8 @@ def test_activations(kind: str, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("skip", [(2, 3, 8), (1, 3, 8), (3, 8)], ids=str)
 @pytest.mark.parametrize("simplified", [False, True])
-def test_sums_that_are_normalized(
-    simplified: bool, skip: tuple[int, ...], bias: bool
-) -> None:
-    """The sum itself is a result, too."""
+def test_normalized_sums(simplified: bool, skip: tuple[int, ...], bias: bool) -> None:
+    """The operation also returns the sum."""
     operands = [normal(2, 3, 8), normal(*skip), normal(8)]
     operands += [normal(8)] * (not simplified) + [normal(8)] * bias
     kind = f"Skip{'Simplified' * simplified}LayerNormalization"
@@ -114,7 +112,8 @@ def test_sums_that_are_normalized(
 @pytest.mark.parametrize("opset", [12, 17])
 @pytest.mark.parametrize("kind", ["LayerNormalization", "SimplifiedLayerNormalization"])
 def test_normalizations_in_the_domain_of_onnx(kind: str, opset: int) -> None:
-    """Where ONNX does not have them."""
+    """onnxruntime puts these operations into ONNX's domain, which may not define
+    them."""
     operands = [normal(2, 3, 8), normal(3, 8)]
     check(*model_of(kind, operands, [1], domain="", opset=opset, axis=-2))
 
@@ -160,13 +159,13 @@ NORMALIZED = {
     "SkipSimplifiedLayerNormalization": (0, 0, 1, 1),
     "EmbedLayerNormalization": (None, None, 2, 2, None, 1, 1),
 }
-"""Which operands are rows, parameters or tables, for each operation."""
+"""Whether each operand of an operation is rows (0), a parameter (1), or a table (2)."""
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 10.0, 1e4])
 @pytest.mark.parametrize("kind", NORMALIZED)
 def test_sums_of_half_precision(kind: str, scale: float) -> None:
-    """The sum of their squares overflows f16, and so may the sum itself."""
+    """The sum of squares overflows f16, and at the largest scale also the sum."""
     shapes = ((2, 3, 768), (768,), (20, 768))
     operands = [
         None if role is None else (scale if role != 1 else 1) * normal(*shapes[role])
@@ -186,7 +185,7 @@ def test_sums_of_half_precision(kind: str, scale: float) -> None:
 
 
 @pytest.mark.parametrize("turned", range(16))
-def test_products_of_operands_that_are_turned(turned: int) -> None:
+def test_products_of_transposed_operands(turned: int) -> None:
     a, b, batch_a, batch_b = (turned >> k & 1 for k in range(4))
     first = [5, 4] if a else [4, 5]
     second = [6, 5] if b else [5, 6]
@@ -240,7 +239,7 @@ def test_attention_with_values_of_another_size() -> None:
 
 
 def halves(*arrays: np.ndarray | None) -> list[np.ndarray | None]:
-    """The arrays, with floats converted to 16 bits."""
+    """Returns the arrays, with floats converted to f16."""
     return [x.astype("f2") if x is not None and x.dtype == "f4" else x for x in arrays]
 
 
@@ -248,7 +247,7 @@ def halves(*arrays: np.ndarray | None) -> list[np.ndarray | None]:
 @pytest.mark.parametrize("mask", ["keys", "queries", "all"])
 @pytest.mark.parametrize("kind", ["Attention", "MultiHeadAttention"])
 def test_attention_of_half_precision(kind: str, mask: str, less: float) -> None:
-    """What a mask adds does not fit, or leaves nothing of a score."""
+    """The value that a mask adds overflows f16, or is so large that scores are lost."""
     if kind == "Attention":
         weights = 0.3 * normal(7, 24)
         operands = halves(normal(2, 5, 7), weights, normal(24), MASKS[mask](5))
@@ -282,10 +281,8 @@ def test_attention_of_8_bits(past: int, columns: bool, weights: str) -> None:
 @pytest.mark.parametrize("mask", ["none", "ends", "keys", "queries"])
 @pytest.mark.parametrize("past", [0, 3])
 @pytest.mark.parametrize(("heads", "causal"), [(1, 0), (2, 1)])
-def test_attention_of_three_products(
-    heads: int, causal: int, past: int, mask: str
-) -> None:
-    """What is added to scores may be the same for all heads."""
+def test_multi_head_attention(heads: int, causal: int, past: int, mask: str) -> None:
+    """All heads can share the bias of the scores."""
     caches = [normal(2, 2, past, 4) if past else None for _ in range(2)]
     operands = [
         *(normal(2, 5, 8), normal(2, 5, 8), normal(2, 5, 8), normal(24)),
@@ -297,8 +294,8 @@ def test_attention_of_three_products(
 
 
 @pytest.mark.parametrize("rank", [3, 4])
-def test_attention_to_other_rows(rank: int) -> None:
-    """A decoder's keys and values may have their heads apart already."""
+def test_cross_attention(rank: int) -> None:
+    """The keys and values of a decoder can have a dimension for the heads."""
     shape, wide = ((2, 9, 8), (2, 9, 8)) if rank == 3 else ((2, 2, 9, 4), (2, 2, 9, 4))
     operands = [normal(2, 5, 8), normal(*shape), normal(*wide)]
     check(*model_of("MultiHeadAttention", operands, num_heads=2))
@@ -309,7 +306,7 @@ def test_attention_to_other_rows(rank: int) -> None:
 @pytest.mark.parametrize("places", ["each", "first"])
 @pytest.mark.parametrize("size", [8, 4])
 def test_rotary_embeddings(size: int, places: str, rank: int, interleaved: int) -> None:
-    """Of heads of size 8: all of each, or its first half."""
+    """The operation rotates heads of size 8, or the first half of each head."""
     x = normal(2, 5, 16) if rank == 3 else normal(2, 2, 5, 8)
     own = below(20, 2, 5, dtype="i8") if places == "each" else np.array([4])
     tables = normal(20, size // 2), normal(20, size // 2)
@@ -332,9 +329,12 @@ GROUPED = {
 def grouped(
     kind: str, short: bool = False, packed: bool = False, spare: int = 0
 ) -> tuple[list[np.ndarray | None], int]:
-    """4 heads of queries and 2 of keys and values, of size 16; the number of valid
-    keys of each sequence; and the total number of keys. `spare`: unused rows of the
-    cache."""
+    """Returns the operands of grouped attention, with 4 heads of queries and 2 of keys
+    and values, each of size 16, and the number of queries.
+
+    short: whether the first sequence has one key fewer than the others.
+    spare: the number of unused rows of the cache.
+    """
     batch, length, past = GROUPED[kind]
     rows = [normal(batch, length, count * 16) for count in (4, 2, 2)]
     given = [np.concatenate(rows, 2), None, None] if packed else rows
@@ -374,9 +374,9 @@ def test_grouped_attention(options: dict[str, Any], packed: bool, kind: str) -> 
 
 
 @pytest.mark.parametrize("spare", [0, 2])
-def test_grouped_attention_of_sequences_of_other_lengths(spare: int) -> None:
-    """New keys lie behind those of each sequence; what comes then is undefined. Places
-    are those of an input."""
+def test_grouped_attention_of_sequences_of_different_lengths(spare: int) -> None:
+    """New keys follow those of each sequence, and later rows of the cache are
+    undefined. An input gives the positions."""
     operands, _ = grouped("next", short=True, spare=spare)
     operands += [normal(20, 8), normal(20, 8), below(20, 2, 1, dtype="i8")]
     sides: dict[str, Any] = {**SIDES, "do_rotary": 1}
@@ -393,8 +393,8 @@ def test_grouped_attention_of_sequences_of_other_lengths(spare: int) -> None:
             np.testing.assert_allclose(own[rows], peer[rows], 2e-5, 2e-5)
 
 
-def test_places_of_the_first_keys() -> None:
-    """They are numbered from the first one on."""
+def test_positions_of_a_prompt() -> None:
+    """The positions of a prompt are consecutive, from the first given one."""
     operands, _ = grouped("prompt")
     operands += [normal(20, 8), normal(20, 8), below(9, 2, 5, dtype="i8")]
     data, inputs = model_of(
@@ -422,14 +422,14 @@ def test_grouped_attention_of_half_precision(sinks: bool) -> None:
     check(data, inputs, constants=["i6"], rtol=4e-3)
 
 
-# Attention as ONNX has it, of 2 sequences, 5 queries, and heads of size 8.
+# Attention of ONNX, of 2 sequences, 5 queries, and heads of size 8.
 
 
 @pytest.mark.parametrize(("shared", "rank"), [(2, 3), (4, 4)])
 @pytest.mark.parametrize("past", [0, 3])
 @pytest.mark.parametrize("mask", ["none", "flags", "numbers", "short"])
 def test_attention_of_onnx(mask: str, past: int, shared: int, rank: int) -> None:
-    """The mask of the first sequence's first query has no key."""
+    """The mask excludes all keys for the first query of the first sequence."""
     keys = 5 + past
     added = normal(2, 4, 5, keys)
     added[0, :, 0] = -np.inf
@@ -448,7 +448,7 @@ def test_attention_of_onnx(mask: str, past: int, shared: int, rank: int) -> None
     if mask != "short":
         check(data, inputs)
         return
-    model = tensorplan.from_onnx(data)  # onnxruntime does not have such masks
+    model = tensorplan.from_onnx(data)  # onnxruntime does not support such masks
     want = ReferenceEvaluator(onnx.load_from_string(data)).run(None, inputs)
     for own, peer in zip(
         tensorplan.compile(model)(*inputs.values()), want, strict=True
@@ -457,7 +457,7 @@ def test_attention_of_onnx(mask: str, past: int, shared: int, rank: int) -> None
 
 
 def test_shared_keys_are_read_in_place() -> None:
-    """They are neither scaled nor repeated for each head of queries."""
+    """Shared keys are neither scaled nor repeated for each head of queries."""
     heads = [normal(1, count, 1, 16) for count in (8, 2, 2)]
     caches = [normal(1, 2, 255, 16) for _ in range(2)]
     data, inputs = model_of(
@@ -466,7 +466,7 @@ def test_shared_keys_are_read_in_place() -> None:
     check(data, inputs)
     planned = tensorplan.plan(tensorplan.from_onnx(data))
     (pool,) = tensorplan.report(planned)["pools"]
-    assert pool["bytes"] <= 8 * 256 * 4 + 1024  # scores, and queries
+    assert pool["bytes"] <= 8 * 256 * 4 + 1024  # scores and queries
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])
@@ -476,7 +476,8 @@ def test_shared_keys_are_read_in_place() -> None:
 def test_weights_of_few_bits(
     rows: tuple[int, ...], zeros: str, size: int, bits: int
 ) -> None:
-    """The last block is not full, and the zero points of a column end in a byte."""
+    """The last block is partial, and the zero points of a column are padded to
+    bytes."""
     depth, columns = 72, 5
     blocks = -(-depth // size)
     operands = [
@@ -533,7 +534,7 @@ def test_weights_of_few_bits(
         ),
     ],
 )
-def test_what_is_not_supported(
+def test_unsupported_forms(
     message: str, kind: str, operands: list[Any], attributes: dict[str, Any]
 ) -> None:
     data, _ = model_of(kind, operands, **attributes)
@@ -543,7 +544,7 @@ def test_what_is_not_supported(
 
 
 def given_lengths(total: list[int], lengths: int = 2, columns: int = 64) -> list[Any]:
-    """Operands of a prompt of 2 sequences of 3 keys."""
+    """Returns the operands of a prompt of 2 sequences of 3 keys."""
     rows = [normal(2, 3, width) for width in (columns, 32, 32)]
     ends = np.full(lengths, 2, "i4")
     return [*rows, None, None, ends, np.array(total, "i4")]
@@ -663,10 +664,10 @@ MISFITS: list[tuple[str, str, list[Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("message", "kind", "operands", "attributes"), MISFITS)
-def test_sizes_that_do_not_fit(
+def test_mismatched_sizes_are_rejected(
     message: str, kind: str, operands: list[Any], attributes: dict[str, Any]
 ) -> None:
-    """The import refuses what onnxruntime refuses."""
+    """The importer rejects sizes that onnxruntime rejects."""
     data, inputs = model_of(kind, operands, **attributes)
     with pytest.raises(Exception, match="ONNXRuntimeError"):
         theirs(data, inputs)

@@ -1,4 +1,4 @@
-"""Linear models and trees of `ai.onnx.ml`: values as onnxruntime has them, errors."""
+"""Tests linear models and trees of `ai.onnx.ml`: onnxruntime's values, and errors."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -125,7 +125,7 @@ def test_values(name: str, attributes: Mapping[str, Any]) -> None:
         ),
     ],
 )
-def test_refused(name: str, changed: Mapping[str, Any], message: str) -> None:
+def test_rejected_models(name: str, changed: Mapping[str, Any], message: str) -> None:
     attributes = next(own for case, own in CASES if case == name)
     with pytest.raises(LocatedError, match=message):
         tensorplan.from_onnx(model_of(name, {**attributes, **changed}))

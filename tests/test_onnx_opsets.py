@@ -1,4 +1,4 @@
-"""ONNX models of older opsets: onnxruntime's values, and inputs as constants."""
+"""Tests ONNX models of older opsets: onnxruntime's values, and inputs as constants."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ CASES: list[tuple[int, str, list[Any], dict[str, Any]]] = [
 def model(
     opset: int, name: str, operands: list[Any], attributes: dict[str, Any]
 ) -> tuple[bytes, dict[str, np.ndarray]]:
-    """A model of one operation; operands in a tuple are constants."""
+    """Returns a model of one operation. Operands in a tuple are constants."""
     names = [f"x{index}" for index in range(len(operands))]
     operand = dict(zip(names, operands, strict=True))
     constants = {n: v[0] for n, v in operand.items() if isinstance(v, tuple)}
@@ -73,7 +73,7 @@ def test_values(case: Any) -> None:
 
 
 def test_broadcasting_from_an_axis() -> None:
-    """Before opset 7 the second operand's first dimension was `axis`."""
+    """Before opset 7, `axis` was the dimension that the second operand starts at."""
     other = normal(3)
     data, inputs = model(6, "Mul", [X, other], {"broadcast": 1, "axis": 1})
     (got,) = tensorplan.compile(tensorplan.from_onnx(data))(*inputs.values())
@@ -87,7 +87,7 @@ def test_a_slope_for_each_channel() -> None:
     np.testing.assert_array_equal(got, np.where(X > 0, X, X * slope[:, None]))
 
 
-def test_training_of_old_is_refused() -> None:
+def test_training_in_old_opsets_is_rejected() -> None:
     data, _ = model(6, "Dropout", [X], {})
     with pytest.raises(LocatedError, match="is_test = 0, expected 1"):
         tensorplan.from_onnx(data)
@@ -119,6 +119,6 @@ def test_an_input_becomes_a_constant() -> None:
     ],
     ids=str,
 )
-def test_values_that_do_not_fit(values: Any, message: str) -> None:
+def test_invalid_values_of_inputs(values: Any, message: str) -> None:
     with pytest.raises(LocatedError, match=message):
         tensorplan.from_onnx(model(*REDUCTION)[0], values=values)

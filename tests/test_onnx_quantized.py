@@ -1,4 +1,4 @@
-"""Quantized ONNX models: onnxruntime's values, equal where it is exact."""
+"""Tests quantized ONNX models: onnxruntime's values, equal where it is exact."""
 
 from pathlib import Path
 from typing import Any
@@ -35,11 +35,11 @@ def weights_of(shape: tuple[int, ...], dtype: str = "int8") -> np.ndarray:
 
 
 def peer(data: bytes, inputs: Arrays, *, optimized: bool = True) -> Any:
-    """onnxruntime's values. It computes signed activations with several readers in
-    integers only if an option says so (or on processors other than x86)."""
+    """Returns onnxruntime's values. On x86, onnxruntime computes signed activations
+    with several readers in integers only if an option says so."""
     options = ort.SessionOptions()
     options.log_severity_level = 3
-    options.intra_op_num_threads = 1  # each thread quantizes its rows of a state
+    options.intra_op_num_threads = 1  # threads would quantize parts of a state
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     if not optimized:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -48,7 +48,8 @@ def peer(data: bytes, inputs: Arrays, *, optimized: bool = True) -> Any:
 
 
 def both(data: bytes, inputs: Arrays) -> Any:
-    """Our values, which must be equal by the reference and by the compiled program."""
+    """Returns the values of the compiled program, and asserts that they equal the
+    reference's."""
     model = tensorplan.from_onnx(data)
     (got,) = tensorplan.compile(model)(*inputs.values())
     arrays = [*inputs.values(), *model.parameters.values()]
@@ -68,8 +69,9 @@ def single(
     result: Any = None,
     **attributes: Any,
 ) -> bytes:
-    """A model of one operation. Letters name its inputs; `_` is an omitted input. The
-    result has the element type `result`, by default that of the first input."""
+    """Returns a model of one operation. `order` lists the names of its inputs, with `_`
+    for an omitted one. The result's element type is `result`, or that of the first
+    input."""
     domain, _, kind = name.rpartition(".")
     names = ["" if name == "_" else name for name in order.split()]
     node = helper.make_node(kind, names, ["y"], domain=domain, **attributes)
@@ -114,7 +116,7 @@ def test_operations_of_one_tensor(
     name = f"com.microsoft.QLinear{kind}"
     data = single(name, inputs, constants, "x s z t u", **attributes)
     (want,) = peer(data, inputs)
-    # onnxruntime's averages and softmax are of rounded numbers
+    # onnxruntime rounds numbers before it averages them or computes a softmax
     most = int(kind in ("Softmax", "AveragePool"))
     assert np.abs(both(data, inputs).astype(int) - want).max() <= most
 
@@ -124,10 +126,8 @@ def test_operations_of_one_tensor(
     ("coordinates", "size", "most"),
     [("half_pixel", (12, 10), 0), ("asymmetric", (3, 20), 0), ("align_corners", 0, 1)],
 )
-def test_images_of_another_size(
-    coordinates: str, size: Any, most: int, dtype: str
-) -> None:
-    """Where weights are powers of two, values are exact; fractions are dropped."""
+def test_resized_images(coordinates: str, size: Any, most: int, dtype: str) -> None:
+    """If weights are powers of two, values are exact. Results are truncated."""
     inputs = {"x": bytes_of((1, 2, 6, 5), dtype)}
     sizes = {"s": np.zeros(0, "f4"), "z": np.array([1, 2, *(size or (7, 9))])}
     how = {"coordinate_transformation_mode": coordinates, "mode": "linear"}
@@ -141,7 +141,7 @@ def test_images_of_another_size(
 @pytest.mark.parametrize("dtype", ["uint8", "int32"])
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 @pytest.mark.parametrize("size", [(17, 22), (41, 33), (60, 11)])
-def test_smooth_images_are_rounded_after_each_axis(
+def test_antialiased_images_are_rounded_after_each_axis(
     size: tuple[int, int], mode: str, dtype: str
 ) -> None:
     inputs = {"x": bytes_of((1, 2, 30, 25)).astype(dtype)}
@@ -151,13 +151,14 @@ def test_smooth_images_are_rounded_after_each_axis(
     data = model_of([node], inputs, ["y"], sizes, opset=18)
     (got,) = tensorplan.compile(tensorplan.from_onnx(data))(inputs["x"])
     difference = np.abs(got.astype(int) - peer(data, inputs)[0])
-    assert difference.max() <= 1  # of a tie that f32 moves
+    assert difference.max() <= 1  # f32 rounds a tie the other way
     assert (difference > 0).mean() < 0.02
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
-def test_cubic_weights_do_not_leave_the_range(dtype: str) -> None:
-    """onnxruntime does not have them; ONNX's reference computes them in f64."""
+def test_cubic_interpolation_saturates(dtype: str) -> None:
+    """onnxruntime does not support cubic weights for 8 bits. ONNX's reference computes
+    the expected values."""
     info = np.iinfo(dtype)
     x = np.array([info.min, info.min, info.max, info.max, info.min], dtype)
     inputs = {"x": x.reshape(1, 1, 1, 5)}
@@ -178,7 +179,8 @@ def test_cubic_weights_do_not_leave_the_range(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
 @pytest.mark.parametrize("name", ["QLinearAdd", "QLinearMul", "QLinearConcat"])
 def test_operations_of_two_tensors(name: str, dtype: str) -> None:
-    """On all pairs of numbers; powers of two make many of the sums ties."""
+    """The operands are all pairs of numbers. If scales are powers of two, many sums are
+    ties."""
     info = np.iinfo(dtype)
     numbers = np.arange(info.min, info.max + 1).astype(dtype)
     a, b = (np.ascontiguousarray(x) for x in np.meshgrid(numbers, numbers))
@@ -202,7 +204,8 @@ def test_operations_of_two_tensors(name: str, dtype: str) -> None:
     ("groups", "weights"), [(1, "uint8"), (2, "int8"), (4, "uint8")]
 )
 def test_convolutions_with_zero_points(groups: int, weights: str) -> None:
-    """Zero points that are no 0, one for each channel of the kernel, and padding."""
+    """Images are padded and have a zero point. A kernel of int8 has one for each
+    channel."""
     x = bytes_of(IMAGE.shape)
     kernel = weights_of((4, 4 // groups, 3, 2), weights)
     zeros = np.array([3, 120, 0, 77], weights)
@@ -250,7 +253,7 @@ def test_products_of_matrices_with_a_bias(transposed: int) -> None:
 @pytest.mark.parametrize("weights", ["uint8", "int8"])
 @pytest.mark.parametrize("columns", [False, True])
 def test_products_of_floats_with_8_bits(weights: str, columns: bool) -> None:
-    """The range of the floats is found at run time, or given."""
+    """The range of the floats is computed at run time, or given."""
     spread = RNG.uniform(0.01, 0.05, 5 if columns else 1).astype("f4")
     b = weights_of((7, 5), weights)
     zero = np.zeros(5 if columns else 1, weights) if columns else b[0, :1]
@@ -267,7 +270,7 @@ def test_products_of_floats_with_8_bits(weights: str, columns: bool) -> None:
     np.testing.assert_allclose(both(data, {"x": x}), peer(data, {"x": x})[0], rtol=1e-6)
 
 
-def test_ranges_that_are_found_at_run_time() -> None:
+def test_ranges_computed_at_run_time() -> None:
     node = helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"])
     for numbers in ([0, 0, 0], [1, 2, 3], [-3, -1, -2], [-0.5, 0.5, 1]):
         x = {"x": np.array(numbers, "f4")}
@@ -280,7 +283,7 @@ def test_ranges_that_are_found_at_run_time() -> None:
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("weights", ["uint8", "int8", "int8 columns", "lengths"])
 def test_lstm(direction: str, weights: str) -> None:
-    """State is quantized in each step, by the range that it has then."""
+    """Each step quantizes the state by its current range."""
     count, inputs, size = 1 + (direction == "bidirectional"), 6, 5
     dtype = "uint8" if weights == "uint8" else "int8"
     shape = [count, 4 * size] if "columns" in weights else [count]
@@ -305,13 +308,13 @@ def test_lstm(direction: str, weights: str) -> None:
     (got,) = run_reference(model.module, [x["x"], *model.parameters.values()])
     for want in (peer(data, x)[0], tensorplan.compile(model)(x["x"])[0]):
         difference = np.abs(got - want)
-        assert difference.max() < 0.02  # a rounding may go the other way
+        assert difference.max() < 0.02  # a number may be rounded the other way
         assert np.median(difference) < 1e-6
 
 
 @pytest.mark.parametrize("direction", ["forward", "reverse"])
 @pytest.mark.parametrize("lengths", [[4, 2, 3], [5, 1, 1], [0, 2, 0]])
-def test_lstm_ranges_leave_out_what_lies_past_the_ends(
+def test_lstm_ranges_exclude_padding_of_sequences(
     direction: str, lengths: list[int]
 ) -> None:
     constants = {
@@ -335,8 +338,8 @@ def test_lstm_ranges_leave_out_what_lies_past_the_ends(
 def between(
     nodes: list[Any], constants: Arrays, *, extra: str = "", scales: float = 0.05
 ) -> bytes:
-    """A model that quantizes `x` to 8 bits, applies nodes, and quantizes their result
-    `y`."""
+    """Returns a model that quantizes its input to 8 bits, applies `nodes` to the
+    dequantized `x`, and quantizes their result `y`."""
     own = {
         **{"s": scale(0.05), "z": np.array(120, "u1")},
         **{"t": scale(scales), "u": np.array(120, "u1")},
@@ -378,7 +381,8 @@ def test_moving_and_comparing_is_done_in_8_bits(
 
 
 def test_conversions_of_older_opsets() -> None:
-    """For 4 or 16 bits in a model, the quantizer writes operations of Microsoft's."""
+    """For models with 4 or 16 bits, the quantizer uses conversions in Microsoft's
+    domain."""
     node = helper.make_node("Transpose", ["x"], ["y"], perm=[2, 0, 1])
     model = onnx.load_model_from_string(between([node], {}))
     for own in model.graph.node:
@@ -407,8 +411,8 @@ def test_a_product_is_done_in_8_bits() -> None:
 @pytest.mark.parametrize(
     "reason", ["another reader", "another scale", "another type", "16 bits"]
 )
-def test_what_stays_in_floats(reason: str) -> None:
-    """The values are those of the model as it is written."""
+def test_operations_that_stay_in_floats(reason: str) -> None:
+    """The values are those of the model as written, without fusion to 8 bits."""
     extra, scales, nodes, constants = "", 0.05, PRODUCT, dict(WEIGHT)
     if reason == "another reader":
         extra = "y"
@@ -436,7 +440,7 @@ def compared(name: str, way: str, opset: int, folder: Path) -> None:
     x = images(model, 9)
     (want,) = peer(data, {"x": x})
     (got,) = tensorplan.compile(tensorplan.from_onnx(data))(x)
-    # BERT's norms, and softmax between conversions, are of floats
+    # BERT's norms, and a softmax between conversions, compute floats
     is_exact = {"bert": False, "keywords": way in EXACT, "mobilenet": True}[name]
     if is_exact and not way.startswith("dynamic"):
         np.testing.assert_array_equal(got, want)
@@ -453,8 +457,8 @@ def compared(name: str, way: str, opset: int, folder: Path) -> None:
         ("bert", "dynamic-unsigned"),
     ],
 )
-def test_nothing_is_left_to_numpy(name: str, way: str, tmp_path: Path) -> None:
-    """Not even means, and the sums of windows that a zero point takes."""
+def test_no_operation_falls_back_to_numpy(name: str, way: str, tmp_path: Path) -> None:
+    """NumPy computes neither means nor the sums of windows that zero points require."""
     data = quantized(NETWORKS[name](17, large=False), way, tmp_path)
     run = tensorplan.compile(tensorplan.from_onnx(data))
     assert isinstance(run, Executable)
@@ -462,7 +466,7 @@ def test_nothing_is_left_to_numpy(name: str, way: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["qdq-channels", "operators"])
-def test_a_network_that_spots_keywords(way: str, tmp_path: Path) -> None:
+def test_a_keyword_spotting_network(way: str, tmp_path: Path) -> None:
     compared("keywords", way, 17, tmp_path)
 
 
@@ -486,9 +490,9 @@ def arena(data: bytes) -> int:
         ),
     ],
 )
-def test_the_arena_has_8_bit_numbers(name: str, way: str, tmp_path: Path) -> None:
-    """Without padded copies of images, sums of windows in 32 bits, floats of a layer
-    norm, or signed copies of keys and values."""
+def test_the_arena_holds_8_bit_numbers(name: str, way: str, tmp_path: Path) -> None:
+    """The arena has no padded images, 32-bit sums of windows, floats of a layer norm,
+    or signed copies of keys and values."""
     model = NETWORKS[name](17, large=True)
     whole = arena(model.SerializeToString())
     assert arena(quantized(model, way, tmp_path)) <= 0.3 * whole

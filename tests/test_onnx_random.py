@@ -1,4 +1,4 @@
-"""ONNX's random numbers: their distribution, and new numbers in each run."""
+"""Tests ONNX's random numbers: their distribution, and new numbers in each run."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_distributions(body: str, expected: list[float]) -> None:
     np.testing.assert_array_equal(again, first)
 
 
-def test_classes_by_their_weights() -> None:
+def test_classes_follow_their_weights() -> None:
     data = model(
         "y = Multinomial<sample_size = 4000>(x)", "(float[2,3] x) => (int32[2,4000] y)"
     )
@@ -71,8 +71,8 @@ def test_no_classes() -> None:
         tensorplan.from_onnx(model(node.format(3), "(float[2,0] x) => (int32[2,3] y)"))
 
 
-def test_operations_draw_on_from_one_another() -> None:
-    """Numbers of the compiled program are those of the reference interpreter."""
+def test_operations_draw_from_one_stream() -> None:
+    """Different operations draw different numbers, equal to the reference's."""
     model_ = tensorplan.from_onnx(
         model("a = RandomUniformLike(x) b = RandomUniformLike(x) y = Sub(a, b)")
     )
@@ -83,7 +83,7 @@ def test_operations_draw_on_from_one_another() -> None:
     np.testing.assert_array_equal(state, want[1])
 
 
-def test_not_in_branches() -> None:
+def test_random_numbers_in_branches_are_rejected() -> None:
     data = model(
         """s = ReduceSum<keepdims=0>(x) n = Neg(s) c = Less(n, s)
         y = If (c) <
@@ -94,7 +94,7 @@ def test_not_in_branches() -> None:
         tensorplan.from_onnx(data)
 
 
-def test_loops_that_are_written_out_draw_each_time() -> None:
+def test_unrolled_loops_draw_in_each_iteration() -> None:
     data = model(
         """k = Constant<value = int64 {3}>()
         y = Loop (k, , x) <body = b (int64 i, bool c, float[200,50] v)
@@ -114,6 +114,6 @@ def test_loops_that_are_written_out_draw_each_time() -> None:
         ("Multinomial<sample_size = -1>(x)", "sample_size = -1, expected 0 or more"),
     ],
 )
-def test_what_cannot_be_drawn(node: str, message: str) -> None:
+def test_invalid_parameters(node: str, message: str) -> None:
     with pytest.raises(LocatedError, match=message):
         tensorplan.from_onnx(model(f"y = {node}"))

@@ -1,7 +1,7 @@
-"""ONNX models compared with ONNX's own reference evaluator.
+"""Compares ONNX models with ONNX's own reference evaluator.
 
-They have operations that ONNX defines by other operations, and operations for which
-onnxruntime has no kernel or violates the specification.
+The models have operations that ONNX defines by other operations, and operations for
+which onnxruntime has no kernel or violates the specification.
 """
 
 from collections.abc import Sequence
@@ -44,8 +44,9 @@ def check(data: bytes, inputs: Arrays) -> None:
             np.testing.assert_allclose(have, expected, rtol=1e-4, atol=1e-5)
 
 
-# Scales are exact in f32. ONNX's evaluator computes places in f64, onnxruntime and we
-# in f32: these round apart where a place is at an element, or half between two.
+# The scales are exact in f32. ONNX's evaluator computes places in f64, and tensorplan
+# and onnxruntime in f32. They round differently if a place is at an element or halfway
+# between two.
 
 COORDINATES = [
     "half_pixel",
@@ -61,7 +62,7 @@ COORDINATES = [
 @pytest.mark.parametrize(
     "scales", [[1.625, 0.625], [0.375, 2.25], [1.0625, 0.3125]], ids=str
 )
-def test_sizes_with_a_fraction(
+def test_resize_by_fractions(
     mode: str, coordinates: str, scales: Sequence[float]
 ) -> None:
     operands = [IMAGE, None, (np.array([1, 1, *scales], "f4"),)]
@@ -71,7 +72,7 @@ def test_sizes_with_a_fraction(
 
 @pytest.mark.parametrize("coordinates", COORDINATES)
 @pytest.mark.parametrize("rounding", ["round_prefer_ceil", "floor", "ceil"])
-def test_which_is_nearest(coordinates: str, rounding: str) -> None:
+def test_resize_to_the_nearest_element(coordinates: str, rounding: str) -> None:
     operands = [IMAGE, None, (np.array([1, 1, 1.1875, 0.625], "f4"),)]
     attributes = {
         "nearest_mode": rounding,
@@ -114,7 +115,7 @@ _WITH_NAN = np.array([[3, np.nan, 1, 2, np.nan, 0, -1, 7], range(8)], "f4")
 
 @pytest.mark.parametrize("last", [0, 1])
 @pytest.mark.parametrize("name", ["ArgMax", "ArgMin"])
-def test_the_extreme_is_where_nan_is(name: str, last: int) -> None:
+def test_arg_max_finds_nan(name: str, last: int) -> None:
     node = helper.make_node(name, ["x"], ["y"], axis=1, select_last_index=last)
     check(model_of([node], {"x": _WITH_NAN}, ["y"]), {"x": _WITH_NAN})
 
@@ -133,7 +134,7 @@ def test_writing_to_a_cache(axis: int, mode: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["i4", "u4", "f4"])
-def test_bits_as_another_type(dtype: str) -> None:
+def test_bitcasts(dtype: str) -> None:
     x = np.array([1.5, -0.0, np.inf, np.nan], "f4")
     to = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     node = helper.make_node("BitCast", ["x"], ["y"], to=to)
@@ -150,7 +151,7 @@ def test_signed_shifts() -> None:
 
 @pytest.mark.parametrize("inverse", [0, 1])
 @pytest.mark.parametrize("length", [None, 4, 9])
-def test_halves_of_spectra(inverse: int, length: int | None) -> None:
+def test_one_sided_spectra(inverse: int, length: int | None) -> None:
     x = normal(2, 6, 3, 1 + inverse)
     names = ["x", "n" if length else "", "k"]
     node = helper.make_node("DFT", names, ["y"], onesided=1, inverse=inverse)
@@ -168,7 +169,7 @@ def test_spectra(axis: int, parts: int, inverse: int) -> None:
 
 @pytest.mark.parametrize("onesided", [0, 1])
 @pytest.mark.parametrize("parts", [1, 2])
-def test_spectra_of_windows(onesided: int, parts: int) -> None:
+def test_short_time_spectra(onesided: int, parts: int) -> None:
     inputs = {"x": normal(2, 20, parts), "w": np.hanning(6).astype("f4")}
     constants = {"step": np.array(3)}
     node = helper.make_node("STFT", ["x", "step", "w"], ["y"], onesided=onesided)
@@ -187,7 +188,7 @@ def test_spectra_in_double_precision() -> None:
 
 @pytest.mark.parametrize("size", [6, 5])
 @pytest.mark.parametrize("has_zero", [False, True])
-def test_scales_of_blocks(size: int, has_zero: bool) -> None:
+def test_blockwise_quantization(size: int, has_zero: bool) -> None:
     scale = np.abs(normal(2, 3, 4)) + 0.1
     zero = np.arange(24, dtype="i1").reshape(2, 3, 4) - 9
     constants = {"s": scale} | ({"z": zero} if has_zero else {})
@@ -229,7 +230,7 @@ def test_a_matrix_of_mel_weights() -> None:
 def test_optimizers(
     name: str, states: int, attributes: dict[str, Any], steps: int
 ) -> None:
-    """Two tensors at once."""
+    """One node updates two tensors."""
     tensors = [normal(3), normal(2, 4)]
     values = [np.abs(t) * (1 + k) for k in range(2 + states) for t in tensors]
     inputs = {"r": np.array(0.1, "f4"), "t": np.array(steps)}
@@ -252,7 +253,7 @@ def test_optimizers(
 
 
 @pytest.mark.parametrize(("ratio", "training"), [(0.5, False), (0.0, True)])
-def test_nothing_is_dropped(ratio: float, training: bool) -> None:
+def test_dropout_of_nothing(ratio: float, training: bool) -> None:
     constants = {"r": np.array(ratio, "f4"), "t": np.array(training)}
     node = helper.make_node("Dropout", ["x", "r", "t"], ["y", "mask"])
     check(model_of([node], {"x": X}, ["y", "mask"], constants), {"x": X})
@@ -293,7 +294,7 @@ def test_windows_of_known_size(name: str, attributes: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "size", [(2, 3, 5, 6), (2, 3, 4, 5, 6), (1, 3, 5, 6), (1, 1, 2, 5, 6)], ids=str
 )
-def test_grids(size: tuple[int, ...], attributes: dict[str, Any]) -> None:
+def test_affine_grids(size: tuple[int, ...], attributes: dict[str, Any]) -> None:
     theta = normal(size[0], len(size) - 2, len(size) - 1)
     check(*case_model(("AffineGrid", [theta, (ints(*size),)], attributes)))
 
@@ -335,7 +336,7 @@ def test_attention(
 
 
 def test_a_cache_is_longer_after_the_step() -> None:
-    """Attention's own results in the middle of a model, one of them not asked for."""
+    """A model uses the attention in its middle, and returns one of its two caches."""
     nodes = [
         helper.make_node("Tanh", ["x"], ["q"]),
         helper.make_node(
@@ -362,7 +363,7 @@ def test_cropping_to_a_known_shape(
 
 
 def function(name: str, nodes: Sequence[Any], **options: Any) -> Any:
-    """A function of a model that computes `c` from `a` and `b`."""
+    """Returns a function of a model that computes `c` from `a` and `b`."""
     imports = [helper.make_opsetid("", options.pop("opset", OPSET))]
     imports.append(helper.make_opsetid("mine", 1))
     return helper.make_function(
@@ -389,7 +390,7 @@ def call(name: str, inputs: Sequence[str] = ("x",), **attributes: Any) -> Any:
 
 
 def ref(node: Any, name: str, kind: int, of: str) -> Any:
-    """The node, with an attribute that refers to an attribute of the function."""
+    """Returns `node` with an attribute that refers to the function's attribute `of`."""
     node.attribute.append(onnx.AttributeProto(name=name, type=kind, ref_attr_name=of))
     return node
 
@@ -417,7 +418,7 @@ def test_functions_have_defaults_and_optional_inputs() -> None:
         np.testing.assert_allclose(got, np.where(X > 0, X, X * slope), rtol=1e-6)
 
 
-def test_where_a_function_is_at_fault() -> None:
+def test_locations_of_errors_in_functions() -> None:
     node = helper.make_node("StringNormalizer", ["a"], ["c"], name="draw")
     first = function("First", [node])
     data = calling([first], helper.make_node("Neg", ["x"], ["z"]), call("First", "z"))
@@ -437,7 +438,7 @@ def test_where_a_function_is_at_fault() -> None:
     ],
     ids=["inputs", "undefined", "opset", "recursive"],
 )
-def test_functions_that_are_refused(
+def test_invalid_functions_are_rejected(
     functions: Sequence[tuple[str, list[str], int]], inputs: str, message: str
 ) -> None:
     protos = [

@@ -1,4 +1,4 @@
-"""ONNX operations that read at computed positions: sampling, regions, offsets."""
+"""Tests ONNX operations at computed positions: sampling, regions, and offsets."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def model(
     outputs: int = 1,
     **attributes: Any,
 ) -> tuple[bytes, Arrays]:
-    """A model of one operation; operands in a tuple are constants."""
+    """Returns a model of one operation. Operands in a tuple are constants."""
     names = ["" if v is None else f"x{i}" for i, v in enumerate(operands)]
     operand = {n: v for n, v in zip(names, operands, strict=True) if n}
     constants = {n: v[0] for n, v in operand.items() if isinstance(v, tuple)}
@@ -40,7 +40,7 @@ def check(name: str, operands: list[Any], **options: Any) -> None:
 
 
 def check_reference(name: str, operands: list[Any], **options: Any) -> None:
-    """Compares with ONNX's own evaluator, where onnxruntime has no kernel."""
+    """Compares values with ONNX's own evaluator, if onnxruntime has no kernel."""
     data, inputs = model(name, operands, **options)
     evaluator: Any = ReferenceEvaluator(onnx.load_model_from_string(data))
     compare(data, inputs, evaluator.run(None, dict(inputs)))
@@ -70,7 +70,7 @@ def test_sampling_volumes(mode: str) -> None:
 
 
 def test_sampling_in_half_precision() -> None:
-    """Places are in f32: f16 has no odd numbers beyond 2,048."""
+    """Places are computed in f32, because f16 has no odd numbers beyond 2,048."""
     image = np.arange(4001, dtype=np.float32).reshape(1, 1, 1, -1)
     grid = np.array([[[[-1, 0], [0, 0], [0.75, 0], [1, 0]]]])
     data, inputs = model(
@@ -105,7 +105,7 @@ def test_regions(mode: str, place: str, ratio: int) -> None:
     )
 
 
-def test_regions_of_as_many_places_as_they_need() -> None:
+def test_regions_without_a_sampling_ratio_are_rejected() -> None:
     with pytest.raises(LocatedError, match="sampling_ratio = 0, expected at least 1"):
         tensorplan.from_onnx(model("RoiAlign", [IMAGE, ROIS, ints(0, 1, 1, 0)])[0])
 
@@ -147,7 +147,7 @@ EQUAL = np.round(IMAGE)
     ],
     ids=str,
 )
-def test_where_the_largest_are(attributes: dict[str, Any], order: int) -> None:
+def test_positions_of_max_pool(attributes: dict[str, Any], order: int) -> None:
     check("MaxPool", [EQUAL], outputs=2, storage_order=order, **attributes)
     check("MaxPool", [-np.abs(EQUAL)], outputs=2, storage_order=order, **attributes)
 

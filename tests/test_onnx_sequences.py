@@ -1,4 +1,4 @@
-"""ONNX's sequences and optionals of known lengths, against onnxruntime."""
+"""Compares ONNX's sequences and optionals of known lengths with onnxruntime."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ X = normal(7, 4)
 
 
 def model(body: str, result: str = "float[n,m] y", more: str = "") -> bytes:
-    """A model with the argument `float[7,4] x` and the arguments `more`."""
+    """Returns a model with the argument `float[7,4] x` and the arguments `more`."""
     header = '<ir_version: 8, opset_import: ["": 18]>'
     text = f"{header} g (float[7,4] x{more}) => ({result}) {{ {body} }}"
     return parser.parse_model(text).SerializeToString()
@@ -109,7 +109,7 @@ def test_values(name: str) -> None:
     compare(data, {"x": X}, want)
 
 
-def test_a_result_that_is_a_sequence_is_its_tensors() -> None:
+def test_a_result_that_is_a_sequence_becomes_its_tensors() -> None:
     body = """k = Constant<value = int64 {3}>() y = SplitToSequence<axis=0>(x, k)"""
     found = tensorplan.from_onnx(model(body, "seq(float[n,m]) y"))
     for have, want in zip(
@@ -127,7 +127,7 @@ IN_BRANCHES = """s, o = If (c) <then_branch = t () => (seq(float[7,4]) a, float[
     z = ConcatFromSequence<axis=0>(s) y = Concat<axis=0>(z, o)"""
 
 
-def test_branches_may_make_sequences_of_one_length() -> None:
+def test_branches_can_make_sequences_of_one_length() -> None:
     runtime = pytest.importorskip("onnxruntime")
     data = model(IN_BRANCHES, more=", bool c")
     for flag in (True, False):
@@ -135,7 +135,7 @@ def test_branches_may_make_sequences_of_one_length() -> None:
         compare(data, given, runtime.InferenceSession(data).run(None, given))
 
 
-def test_an_input_that_is_a_sequence_is_its_tensors() -> None:
+def test_an_input_that_is_a_sequence_becomes_its_tensors() -> None:
     runtime = pytest.importorskip("onnxruntime")
     body = """k = Constant<value = int64 {1}>() a = SequenceAt(s, k)
         l = SequenceLength(s) f = Cast<to=1>(l) b = Mul(a, f)
@@ -176,7 +176,7 @@ def test_the_length_of_an_input(sizes: Mapping[str, int], message: str) -> None:
         tensorplan.from_onnx(data, sizes=sizes)
 
 
-def test_they_leave_nothing_in_the_program() -> None:
+def test_sequences_take_no_memory() -> None:
     data = model(
         """s = SplitToSequence<axis=0>(x) k = Constant<value = int64 {2}>()
         y = SequenceAt(s, k)"""

@@ -1,4 +1,4 @@
-"""ONNX's backend tests: which cases pass, and why the others are refused."""
+"""Runs ONNX's backend tests: which cases pass, and why others are rejected."""
 
 import json
 from functools import cache
@@ -12,7 +12,7 @@ from onnx_backend import Case, judge, known_refusals
 pytestmark = pytest.mark.thorough
 
 PARTS = 32
-"""The number of test cases. With many, this file does not end last in parallel runs."""
+"""The number of test cases. With many, parallel runs do not wait for this file."""
 
 
 @cache
@@ -25,9 +25,9 @@ def cases() -> list[Case]:
 )
 @pytest.mark.parametrize("part", range(PARTS))
 def test_cases(part: int, is_expanded: bool) -> None:
-    """A case that newly passes has to be taken from the list of refusals.
+    """A case that newly passes has to be removed from the list of refusals.
 
-    Expanded definitions are functions of operations that have cases of their own.
+    Expanded definitions consist of operations that other cases test.
     """
     own = [case for case in cases() if case.name.endswith("_expanded") == is_expanded]
     chosen = own[part::PARTS]

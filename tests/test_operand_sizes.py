@@ -1,5 +1,6 @@
-"""Allocations whose sizes are arguments or are computed from arguments: their plans,
-and native runs, also with sizes of 0.
+"""Tests allocations whose sizes are arguments or are computed from arguments.
+
+The tests check plans, and native runs, also with sizes of 0.
 """
 
 import numpy as np
@@ -92,7 +93,7 @@ STREAM = "tgraph.exponential %x outs(%x) {tgraph.stream = 1 : i32} : memref<?xf3
 
 
 @pytest.mark.parametrize("line", [PERHAPS_NEGATIVE, STREAM], ids=["negative", "stream"])
-def test_what_is_not_proved_is_left(line: str) -> None:
+def test_unproved_allocations_are_unchanged(line: str) -> None:
     text = f"""
     func.func @main(%n: index, %x: memref<?xf32>) {{
       %c0 = arith.constant 0 : index

@@ -1,4 +1,4 @@
-"""Adam with 20 variables updates all of them in place, without temporaries."""
+"""Tests that Adam updates 20 variables in place, without temporaries."""
 
 import numpy as np
 from modules import parse, run
@@ -12,7 +12,7 @@ COUNT = 20
 
 
 def adam() -> str:
-    """One step of Adam for variables of several sizes, each with two moments."""
+    """Returns a step of Adam for variables of several sizes, each with two moments."""
     lines: list[str] = []
     arguments: list[str] = []
     for i in range(COUNT):
@@ -41,7 +41,7 @@ def adam() -> str:
             f"%x8_{i} = tgraph.multiply %x7_{i}, %lr_{i} : {t}",
             f"%p1_{i} = tgraph.subtract %p_{i}, %x8_{i} : {t}",
         ]
-    for i in range(COUNT):  # all at the end, as a training step has them
+    for i in range(COUNT):  # all at the end, as in a training step
         t = f"tensor<{4 + i}x8xf32>"
         lines += [f"tgraph.assign %{n}{i}, %{n}1_{i} : {t}" for n in "pmv"]
     body = "\n  ".join(lines)
@@ -56,7 +56,7 @@ def test_every_assign_is_eliminated_without_a_temporary() -> None:
     assert tensorplan.report(planned)["pools"] == []  # the lower bound is 0 bytes
 
 
-def test_a_step_is_adams() -> None:
+def test_a_step_computes_the_values_of_adam() -> None:
     rng = np.random.default_rng(0)
     shapes = [(4 + i, 8) for i in range(COUNT) for _ in range(4)]
     arrays = [np.abs(rng.standard_normal(shape, dtype="f4")) for shape in shapes]

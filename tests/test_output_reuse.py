@@ -1,4 +1,4 @@
-"""Which arguments can hold other buffers, which buffers, and the remarks."""
+"""Tests which arguments can hold other buffers, and which buffers can move there."""
 
 import pytest
 from xdsl.dialects import memref
@@ -36,7 +36,7 @@ def outputs(*lines: str, result: str = M, attributes: str = RESULT) -> list[Outp
     return find_outputs(func, ControlFlow(func))
 
 
-def test_a_lender() -> None:
+def test_properties_of_an_output() -> None:
     type = 'memref<3x3xi16, "cpu:1">'
     (output,) = outputs("%c = arith.constant 0 : index", load(type), result=type)
     assert (output.size, output.name, str(output.space)) == (18, "%r", '"cpu:1"')
@@ -44,7 +44,7 @@ def test_a_lender() -> None:
     assert output.uses.accesses == {1: False, 2: False}
 
 
-def test_a_lender_without_a_name() -> None:
+def test_an_output_without_a_name() -> None:
     func = function(load(M))
     func.body.blocks[0].args[2].name_hint = None
     (output,) = find_outputs(func, ControlFlow(func))
@@ -87,7 +87,9 @@ REUSED = {
 @pytest.mark.parametrize(
     ("result", "attributes", "line", "count"), REUSED.values(), ids=REUSED
 )
-def test_who_lends(result: str, attributes: str, line: str, count: int) -> None:
+def test_arguments_that_can_hold_buffers(
+    result: str, attributes: str, line: str, count: int
+) -> None:
     assert len(outputs(line, result=result, attributes=attributes)) == count
 
 
@@ -139,13 +141,13 @@ MOVES = {
 
 
 @pytest.mark.parametrize(("line", "expected"), MOVES.values(), ids=MOVES)
-def test_what_takes_another_offset(line: str, expected: bool) -> None:
+def test_buffers_that_can_move(line: str, expected: bool) -> None:
     alloc, *_ = function(f"%a = memref.alloc() : {M}", line).body.block.ops
     assert isinstance(alloc, memref.AllocOp)
     assert is_movable(alloc) == expected
 
 
-def test_what_is_moved_is_a_view_and_so_are_its_views() -> None:
+def test_a_moved_buffer_and_its_views_become_views_of_the_output() -> None:
     strided = "memref<8xf32, strided<[-1], offset: 15>>"
     two = "memref<2xf32, strided<[1], offset: 3>>"
     func = function(

@@ -1,4 +1,4 @@
-"""Buffers in results' memory: no more bytes, equal values, visible only if allowed."""
+"""Tests buffers in the memory of outputs: bytes, values, and the caller's arrays."""
 
 from typing import Any
 
@@ -41,26 +41,27 @@ def buffer(id: str, size: int, start: int, end: int, **further: Any) -> Buffer:
     return Buffer(id, size, start, end, **{"pool": "f32", **further})
 
 
-def test_the_largest_at_the_peak_goes_first_and_no_more_than_helps() -> None:
+def test_the_largest_buffer_at_the_peak_is_placed_first() -> None:
     result = buffer("r", 100, 5, 9)
     a, b, c = buffer("a", 60, 0, 2), buffer("b", 90, 1, 4), buffer("c", 50, 6, 8)
-    # The peak is in step 1, then in 0, where a finds no room any more.
+    # The peak is in step 1, where b is placed, then in step 0, where a has no room.
     assert reuse([a, b, c], [result]) == {1: Reuse(0, 0)}
-    # With another one in which it fits. The smallest that does is taken.
+    # The smallest other output in which a fits is used.
     others = [result, buffer("s", 80, 3, 9), buffer("t", 70, 3, 9)]
     assert reuse([a, b, c], others) == {1: Reuse(0, 0), 0: Reuse(2, 0)}
 
 
 @pytest.mark.parametrize("layers", range(2, 9))
 def test_every_other_value_of_a_chain_lies_in_the_result(layers: int) -> None:
-    """Counted from the result, the nearest of which is live when that is written."""
+    """The value next to the result cannot lie there: it is live when the result is
+    written."""
     values = [buffer(str(n), 64, n, n + 2) for n in range(layers)]
     result = buffer("r", 64, layers, layers + 1)
     rest = [n for n in range(layers) if n not in reuse(values, [result])]
     assert rest == list(range(layers - 1, -1, -2))[::-1]
 
 
-def test_side_by_side_aligned_and_around_what_is_live() -> None:
+def test_places_are_aligned_and_in_gaps_of_the_output() -> None:
     result = buffer("r", 200, 4, 12, gaps=((6, 9),))
     early = [buffer(n, 72, 0, 3, alignment=64) for n in "ab"]
     assert reuse(early, [result]) == {0: Reuse(0, 0), 1: Reuse(0, 128)}
@@ -68,7 +69,7 @@ def test_side_by_side_aligned_and_around_what_is_live() -> None:
     assert reuse(between, [result]) == {0: Reuse(0, 0)}
 
 
-def test_not_into_another_pool_or_one_that_is_too_small() -> None:
+def test_outputs_of_another_pool_or_without_room_are_not_used() -> None:
     result = buffer("r", 64, 5, 9)
     assert not reuse([buffer("a", 64, 0, 4, pool="i32")], [result])
     assert not reuse([buffer("a", 65, 0, 4)], [result])
@@ -76,7 +77,7 @@ def test_not_into_another_pool_or_one_that_is_too_small() -> None:
     assert not reuse([buffer("a", 64, 0, 6)], [result])
 
 
-def test_what_is_computed_in_place_lies_there() -> None:
+def test_a_buffer_computed_in_place_shares_the_bytes() -> None:
     variable = buffer("v", 64, 0, 9, gaps=((3, 6),))
     hand_overs = {(0, 0): [HandOver(2, False), HandOver(6, True)]}
 
@@ -89,7 +90,7 @@ def test_what_is_computed_in_place_lies_there() -> None:
     assert reused(3, 7)
     assert reused(3, 6, size=32)
     assert not reused(2, 7, size=32)  # not the same bytes
-    assert not reused(1, 7)  # began before it is computed
+    assert not reused(1, 7)  # starts before it is computed from the variable
     assert not reused(2, 8)  # is read after the variable is written
     assert reuse([buffer("a", 64, 2, 7)], [variable]) == {}
     still_live = buffer("v", 64, 0, 9, gaps=((4, 6),))
@@ -140,7 +141,7 @@ HOMES = {
     "options", [{}, {"native": False}, {"sanitize": True}], ids=str
 )
 @pytest.mark.parametrize("home", HOMES.values(), ids=HOMES)
-def test_a_tensor_stays_where_it_is_computed_from_or_into(
+def test_tensors_stay_in_the_memory_of_an_argument_or_result(
     home: dict[str, str], options: dict[str, Any]
 ) -> None:
     text = IN_PLACE
@@ -151,7 +152,7 @@ def test_a_tensor_stays_where_it_is_computed_from_or_into(
     assert arena_bytes(planned) <= 64
     *_, reused = placements(planned, printed(planned))
     own, other = (placed.buffer for placed in reused.buffers)
-    assert not own.overlaps(other)  # as plan-view and scripts take it
+    assert not own.overlaps(other)  # as plan-view and scripts assume
     x = np.linspace(0, 1, 131072, dtype="f4")
     (want,) = run_reference(module, [x.copy()])
     run = Executable(planned, **options)
@@ -175,9 +176,9 @@ func.func @main(%a: tensor<64xf32>) -> tensor<64xf32> {
 
 
 @pytest.mark.parametrize("donate", [(), (0,)])
-def test_what_the_caller_lends_stays_its_own(donate: tuple[int, ...]) -> None:
-    """`out` may not be an input's memory; a donated input that is read after the
-    first access of the result's memory is not taken."""
+def test_inputs_of_the_caller_are_not_overwritten(donate: tuple[int, ...]) -> None:
+    """`out` must not be an input's memory. A donated input that is read after the
+    first access of the result's memory is not reused."""
     module = parse(CHAIN)
     planned = tensorplan.plan(module)
     assert tensorplan.report(planned)["reused"]
@@ -194,7 +195,7 @@ def test_what_the_caller_lends_stays_its_own(donate: tuple[int, ...]) -> None:
         run(given, out=[given])
 
 
-def test_a_report_says_what_lies_where() -> None:
+def test_a_report_lists_reused_memory() -> None:
     planned = tensorplan.plan(parse(CHAIN))
     (reused,) = tensorplan.report(planned)["reused"]
     assert reused["memory"] == "result 0"

@@ -1,4 +1,4 @@
-"""Copies that overlap operations: equal bytes, whenever they copy; no more memory."""
+"""Tests `plan-overlap-copies`: transfers keep the contents, and the plan still fits."""
 
 from cProfile import Profile
 from random import Random
@@ -44,18 +44,18 @@ func.func @f(%s: !s, %x: !t, %y: !t) {
   func.return
 }"""
 FREE = 10**6
-BESIDE = 2 * 256  # arguments
+BESIDE = 2 * 256  # the bytes of the arguments
 
 
-def test_a_copy_starts_before_what_hides_it() -> None:
+def test_a_copy_starts_before_the_operations_that_hide_it() -> None:
     assert overlapped(on(IN, FREE)) == [
         *("alloc a", "start s a", "exp x y", "exp x y", "wait s a"),
         *("exp a y", "dealloc a"),
     ]
 
 
-def test_no_earlier_than_it_takes() -> None:
-    """One operation takes about as long as a fast copy."""
+def test_a_copy_starts_no_earlier_than_needed() -> None:
+    """With a high bandwidth, a copy takes about as long as one operation."""
     assert overlapped(on(IN, FREE, bandwidth=16)) == [
         *("exp x y", "alloc a", "start s a", "exp x y", "wait s a"),
         *("exp a y", "dealloc a"),
@@ -63,7 +63,7 @@ def test_no_earlier_than_it_takes() -> None:
 
 
 def part_of(shape: str, sizes: str, strides: str) -> str:
-    """A program that copies a part of an argument to fast memory."""
+    """Returns a program that copies a part of an argument to fast memory."""
     zeros = ", ".join("0" for _ in sizes.split(","))
     ones = zeros.replace("0", "1")
     elements = sizes.replace(", ", "x") + "xf32"
@@ -110,7 +110,7 @@ def number_of(value: SSAValue) -> int:
 
 
 def test_other_strides_are_refused() -> None:
-    """What they move is not known."""
+    """It is unknown which elements a transfer at such strides moves."""
     planned = run(
         on(part_of("16x32", "8, 8", "32, 1"), FREE), PlanOverlapCopies(), PlanMemory()
     )
@@ -134,7 +134,7 @@ func.func @f(%s: !s, %x: !t, %y: !t) {
 }"""
 
 
-def test_what_is_copied_out_is_freed_after_the_wait() -> None:
+def test_an_evicted_buffer_is_freed_after_the_wait() -> None:
     assert overlapped(on(OUT.replace("LAST", ""), FREE)) == [
         *("alloc a", "exp x a", "start a s", "exp x y", "wait a s", "dealloc a"),
     ]
@@ -164,8 +164,8 @@ func.func @f(%s: !s, %x: !t, %y: !t) {
 
 
 @pytest.mark.parametrize(("bytes", "before"), [(256, 1), (512, 3)])
-def test_only_where_there_is_room(bytes: int, before: int) -> None:
-    """Beside %b there is room for a second buffer, or there is not."""
+def test_a_copy_starts_early_only_where_there_is_room(bytes: int, before: int) -> None:
+    """The copy starts while %b is live only if the memory has room for both buffers."""
     found = overlapped(on(TIGHT, BESIDE + bytes, bandwidth=0.1))
     start, wait = found.index("start s a"), found.index("wait s a")
     between = [text for text in found[start:wait] if text.startswith("exp")]
@@ -235,10 +235,10 @@ func.func @f(%x: !t, %y: !t) {
 
 
 @pytest.mark.parametrize("bytes", [0, 256])
-def test_a_function_stays_where_an_arena_does_not_fit(
+def test_a_function_whose_arena_does_not_fit_is_unchanged(
     bytes: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The copy is to the other memory, which has room."""
+    """The copy goes to the other memory, which has room."""
     module = on(TOO_LARGE, BESIDE + bytes)
     with caplog.at_level("INFO"):
         hidden = run(module, PlanOverlapCopies())
@@ -254,13 +254,13 @@ def test_a_function_stays_where_an_arena_does_not_fit(
 
 
 @pytest.mark.parametrize("name", UNCHANGED)
-def test_what_stays(name: str) -> None:
+def test_unchanged_programs(name: str) -> None:
     module = UNCHANGED[name]
     assert str(run(module, PlanOverlapCopies())) == str(module)
     run(module, PlanMemory())
 
 
-def test_one_copy_at_a_time_goes_from_a_memory_to_another() -> None:
+def test_one_copy_at_a_time_between_two_memories() -> None:
     """A copy takes about as long as one of the two operations."""
     text = IN.replace("(%s: !s,", "(%s: !s, %r: !s,").replace(
         "linalg.exp ins(%a : !t)",
@@ -293,7 +293,7 @@ def test_a_copy_back_waits_for_the_copy_out() -> None:
 
 
 def leaving(count: int) -> ModuleOp:
-    """A program that evicts and prefetches `count` buffers; copies take long."""
+    """Returns a program that evicts and prefetches `count` buffers with slow copies."""
     out = """
       %a{0} = memref.alloc() : !t
       linalg.exp ins(%x : !t) outs(%a{0} : !t)
@@ -316,8 +316,8 @@ def leaving(count: int) -> ModuleOp:
 def calls(
     module: ModuleOp, apply: ModulePass, of: ModuleType, name: str | None = None
 ) -> int:
-    """The number of calls of functions of a file, of all or those with a name, by a
-    pass."""
+    """Returns how often a pass calls functions of the file `of`: all of them, or those
+    called `name`."""
     profile = Profile()
     profile.runcall(run, module, apply)
     return sum(
@@ -329,8 +329,8 @@ def calls(
     )
 
 
-def test_the_work_for_a_copy_does_not_grow_with_the_program() -> None:
-    """Copies that nothing hides any more pass operations that others run beside."""
+def test_work_per_copy_does_not_grow_with_the_program() -> None:
+    """Copies that no operation can hide move past operations that hide other copies."""
     few, many = (
         calls(leaving(count), PlanOverlapCopies(), overlap_copies) for count in (40, 80)
     )
@@ -338,7 +338,7 @@ def test_the_work_for_a_copy_does_not_grow_with_the_program() -> None:
 
 
 def into_one(count: int) -> ModuleOp:
-    """A program that copies `count` buffers to the same memory."""
+    """Returns a program that copies `count` buffers to the same argument."""
     lines = """
       %a{0} = memref.alloc() : !t
       linalg.exp ins(%x : !t) outs(%a{0} : !t)
@@ -348,7 +348,7 @@ def into_one(count: int) -> ModuleOp:
     return on(f"func.func @f(%x: !t, %s: !s) {{{text}\nfunc.return }}", FREE)
 
 
-def test_a_copy_looks_at_few_of_the_others_to_its_target() -> None:
+def test_work_per_copy_does_not_grow_with_copies_to_its_target() -> None:
     few, many = (
         calls(into_one(count), PlanOverlapCopies(), core, "find_ancestor_op_in_block")
         for count in (40, 80)
@@ -356,8 +356,8 @@ def test_a_copy_looks_at_few_of_the_others_to_its_target() -> None:
     assert 0 < many < 2.2 * few
 
 
-def test_the_proof_of_a_transfer_looks_at_few_of_the_operations_beside_it() -> None:
-    """Of those that use its memory, or bytes of it."""
+def test_the_proof_of_a_transfer_does_not_grow_with_the_program() -> None:
+    """The proof visits only operations that use the transfer's memory or bytes."""
     few, many = (
         calls(run(leaving(count), PlanOverlapCopies()), PlanMemory(), operands)
         for count in (20, 40)
@@ -365,8 +365,9 @@ def test_the_proof_of_a_transfer_looks_at_few_of_the_operations_beside_it() -> N
     assert many < 2.2 * few
 
 
-def test_the_wait_is_no_later_than_what_hides_the_copy() -> None:
-    """What comes next takes no time, and what comes before hides the rest."""
+def test_the_wait_follows_the_last_operation_that_hides_the_copy() -> None:
+    """The next operation takes no time, and an operation before the copy hides the
+    rest."""
     text = """
     func.func @f(%s: !s, %x: !t, %y: !t) {
       %a = memref.alloc() : !t
@@ -389,7 +390,7 @@ def test_the_wait_is_no_later_than_what_hides_the_copy() -> None:
 
 
 def asynchronous(module: ModuleOp) -> ModuleOp:
-    """The module on a target whose copies are asynchronous."""
+    """Returns the module for a target whose copies are asynchronous."""
     text = str(module).replace(
         '"bandwidth" = 1 : i64', '"bandwidth" = 1 : i64, "asynchronous" = true'
     )
@@ -408,14 +409,14 @@ BACK = (
 @settings(max_examples=examples(50))
 @given(st.randoms(use_true_random=False))
 def test_random_programs(random: Random) -> None:
-    """Transfers copy when they start, or when they are waited for; what a plan has of
-    bytes that another buffer takes in between would differ."""
+    """Contents are equal whether transfers copy at their start or at their wait. They
+    would differ if another buffer took the bytes in between."""
     module, spilled = fitted(random)
     spilled = asynchronous(spilled)
     hidden = run(spilled, PlanOverlapCopies())
     try:
         run(spilled, PlanMemory())
-    except LocatedError:  # not even with all away
+    except LocatedError:  # does not fit even with all buffers evicted
         assert str(hidden) == str(spilled)
         return
     planned = run(hidden, PlanMemory())
@@ -429,8 +430,8 @@ def test_random_programs(random: Random) -> None:
 
 
 @pytest.mark.parametrize("seed", [28, 50, 115])
-def test_a_second_run_finds_nothing(seed: int) -> None:
-    """Nothing is hidden beside transfers, waits, and what has transfers inside."""
+def test_a_second_run_changes_nothing(seed: int) -> None:
+    """Transfers, waits, and operations that contain transfers hide no copy."""
     _, spilled = fitted(Random(seed))
     hidden = run(asynchronous(spilled), PlanOverlapCopies())
     assert "memref.dma_start" in str(hidden)
@@ -438,8 +439,8 @@ def test_a_second_run_finds_nothing(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [29, 37, 48, 64])
-def test_what_fitted_still_fits(seed: int) -> None:
-    """Buffers live longer in several places, in loops and branches, too."""
+def test_programs_that_fit_still_fit(seed: int) -> None:
+    """The pass extends several live ranges, some of them in loops and branches."""
     _, spilled = fitted(Random(seed))
     spilled = asynchronous(spilled)
     run(spilled, PlanMemory())
@@ -449,7 +450,7 @@ def test_what_fitted_still_fits(seed: int) -> None:
 
 
 def hiding() -> ModuleOp:
-    """A plan with transfers in both directions, and in a loop."""
+    """Returns a plan with transfers in both directions, some of them in a loop."""
     _, spilled = fitted(Random(19))
     module = run(asynchronous(spilled), PlanOverlapCopies())
     starts = [op for op in module.walk() if isinstance(op, memref.DmaStartOp)]
@@ -458,7 +459,7 @@ def hiding() -> ModuleOp:
     return run(module, PlanMemory())
 
 
-def test_a_transfer_elsewhere_is_refused_or_does_no_harm() -> None:
+def test_a_moved_transfer_is_rejected_or_harmless() -> None:
     planned = hiding()
     expected = [run_memrefs(function_of(planned), path, 10**5) for path in range(2)]
     refused = tried = 0
@@ -470,7 +471,7 @@ def test_a_transfer_elsewhere_is_refused_or_does_no_harm() -> None:
         for path, is_late in ((0, False), (1, True)):
             try:
                 values = run_memrefs(function_of(other), path, 10**5, is_late)
-            except (KeyError, AssertionError):  # a wait without a start: a remark
+            except (KeyError, AssertionError):  # a wait without a start: only a remark
                 continue
             assert_same_contents(expected[path], values)
     assert refused > tried / 3

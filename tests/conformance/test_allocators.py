@@ -94,7 +94,7 @@ def check_dump(allocator: BFC, expected: Json) -> None:
     for name in ours.keys() & expected.keys():
         want = expected[name]
         if name == "occupancy" and not expected.get("regions"):
-            continue  # the original has words in place of a picture
+            continue  # the original has words instead of a picture
         if name == "fragmentation":
             want = pytest.approx(want, rel=1e-5)
         assert ours[name] == want, name
@@ -102,10 +102,10 @@ def check_dump(allocator: BFC, expected: Json) -> None:
 
 @pytest.mark.vectors("tf_bfc")
 def test_bfc(vector: Json) -> None:
-    """tensorplan's BFC must behave as the original up to a defect of the latter.
+    """tensorplan's BFC must behave like the original until the original has a defect.
 
-    The reimplementation of the original finds the defect; it must always behave as the
-    original.
+    The reimplementation of the original detects the defect. It must always behave like
+    the original.
     """
     coalescing = {"coalescing": True, "non_coalescing": False}
     if "steps" not in vector:
@@ -127,7 +127,7 @@ def test_bfc(vector: Json) -> None:
 
 
 class Pair:
-    """Our allocator and a reimplementation of the original, over fake memory."""
+    """tensorplan's allocator and a reimplementation of the original, on fake memory."""
 
     def __init__(self, vector: Json, **changes: Any) -> None:
         config = vector["config"]
@@ -234,7 +234,7 @@ def check_program(vector: Json, expected: Json, **changes: Any) -> None:
     call, after = asked.pop("call", None), asked.pop("after", None)
     for number, statement in enumerate(statements):
         is_last = number == len(statements) - 1
-        if is_last and "offset_after" in asked:  # the state is that before
+        if is_last and "offset_after" in asked:  # the state is that before it
             check_dump(pair.ours, asked)
         pair.memory.new_calls()
         for step in statement:
@@ -310,9 +310,9 @@ def xdl_of(config: Json) -> tuple[Allocator[Any], FakeMemory]:
 
 
 def run_xdl(vector: Json) -> None:
-    """Runs a vector up to a step that the original should have refused, and which is
-    refused here."""
-    if "fatal" in vector:  # the set-up itself
+    """Runs a vector. Once tensorplan refuses a step that the original accepts, only
+    soundness is checked."""
+    if "fatal" in vector:  # the original refuses the configuration
         with pytest.raises(ValueError, match="expected"):
             xdl_of(vector["config"])
         return

@@ -146,7 +146,7 @@ class NnvmGraph:
         """The placement by tensorplan's pass."""
         block = Block()
         values: dict[Entry, SSAValue] = {}
-        reads: dict[str, SSAValue] = {}  # present contents
+        reads: dict[str, SSAValue] = {}  # current contents
         made: dict[str, FusionOp | int] = {}  # operations, numbers of arguments
         argument_attributes: list[dict[str, Attribute]] = []
 
@@ -264,8 +264,8 @@ def device(value: SSAValue) -> str:
 
 @pytest.mark.vectors("tvm_rewrite_annotated_ops")
 def test_rewrite_annotated_ops(vector: Json) -> None:
-    """The original makes a copy for each reader; where it makes none, it forgets the
-    annotations and takes device 0."""
+    """The original makes a copy for each reader. If it makes no copy, it ignores the
+    annotations and uses device 0."""
     expected = vector["expected"]
     fallback = vector["config"]["fallback_device"]
     operations = annotated(vector)
@@ -282,7 +282,7 @@ def test_rewrite_annotated_ops(vector: Json) -> None:
     )
     ours = {
         "num_device_copies": for_each_reader,
-        # (The original counts a tuple of results as entries of its own.)
+        # The original counts a tuple of results as additional entries.
         "num_entries": len(values)
         - len(copies)
         + for_each_reader
@@ -299,7 +299,8 @@ def test_rewrite_annotated_ops(vector: Json) -> None:
 
 @pytest.mark.vectors("tvm_graph_plan_memory")
 def test_collect_device_info(vector: Json, vectors: Mapping[str, Json]) -> None:
-    """Where the original puts parameters, nobody reads them."""
+    """The test ignores devices of parameters: the original does not put them where
+    they are read."""
     if "error" in vector["expected"]:
         return  # no plan
     told = program_of(vector, vectors)
@@ -387,7 +388,7 @@ class Builder:
         after = [*block.args, *(r for op in block.ops for r in op.results)]
         named: dict[str, SSAValue] = {}
         names = {hint(name): name for name in self.values}
-        for value in after:  # a copy that was made has the name of what it copies
+        for value in after:  # a new copy has the name of its operand
             name = names[value.name_hint or ""]
             named[f"{name} for {device(value)}" if name in named else name] = value
         assert block.last_op

@@ -255,7 +255,7 @@ class RelayProgram:
             members = [n for n, root in enumerate(groups) if root == group]
             ops = [self.ops[m] for m in members if self.ops[m]]
             if not ops or ops in (["Tuple"], ["annotation.stop_fusion"]):
-                continue  # stays as it is, or vanishes
+                continue  # unchanged or erased
             read = {p for m in members for p, _ in self.nodes[m].inputs}
             result.append({"ops": ops, "num_params": len(read.difference(members))})
         return result

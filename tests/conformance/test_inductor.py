@@ -94,7 +94,7 @@ def test_reuse(vector: Json) -> None:
     memory = config.get("peak_by_step")
     assert config.get("overall_peak") == (max(memory) if memory else None)
     planned = plan_reuse(lines, config["outputs"], config["removed"], memory)
-    # Removed lines are gone, not "null"; what is left is the same.
+    # tensorplan erases removed lines, which the original replaces by "null".
     events = [event for event in vector["expected"]["events"] if event != ["null"]]
     assert [event_of(line) for line in planned if not isinstance(line, Run)] == events
     code = [code_of(line) for line in planned]
@@ -103,10 +103,10 @@ def test_reuse(vector: Json) -> None:
 
 @pytest.mark.vectors("inductor_end_to_end")
 def test_end_to_end(vector: Json) -> None:
-    """The lines that torch planned are found again from its code, and planned by us.
+    """Reconstructs the lines that torch planned from its code, and plans them.
 
-    Symbolic sizes were planned for sizes that the code does not tell: some small ones
-    give its plan.
+    torch planned symbolic sizes for values that the code does not contain. Some small
+    values give the same plan.
     """
     code, config = vector["expected"]["wrapper"], vector["config"]
     symbols = sorted(set(re.findall(r"\bs\d+\b", "\n".join(code))))
@@ -142,13 +142,13 @@ def memory_event(line: Line) -> Sequence[object]:
             return event_of(line)
 
 
-def test_what_is_never_freed_is_kept() -> None:
+def test_buffers_that_are_never_freed_stay_live() -> None:
     lines = [Allocate("a", 64), Run("f"), Allocate("b", 64), Run("g")]
     assert [block.live for block in group_buffers(lines)] == [[(1, 3)], [(2, 3)]]
 
 
 def test_pools_are_numbered_by_first_allocation() -> None:
-    """The largest is placed first; then outputs, which are placed before all others."""
+    """The largest buffer is placed first, but outputs are placed before all others."""
     small = Block(names=["small"], size=64, live=[(1, 2)], device="a")
     large = Block(names=["large"], size=128, live=[(1, 2)], device="b")
     assert places(plan_pools([small, large])) == {
@@ -261,9 +261,9 @@ class Wrapper:
         A line `new = old; # reuse` belongs to an operation that uses both.
         """
         sizes: dict[str, int] = {}
-        newest: dict[str, str] = {}  # name of the memory of a buffer, by its first name
-        first: dict[str, str] = {}  # name of the memory that a name is for
-        last_use: dict[str, int] = {}  # of memory
+        newest: dict[str, str] = {}  # last name of each memory, by its first name
+        first: dict[str, str] = {}  # first name of the memory, by each name
+        last_use: dict[str, int] = {}  # by memory
         lines: list[Line] = []
         for text in self.code[:-1]:
             match self._call(text):

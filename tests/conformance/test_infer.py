@@ -147,7 +147,8 @@ def test_infer(vector: Json) -> None:
     for op in func.body.block.ops:
         for value in (*func.body.block.args, *op.results):
             found[value.name_hint or ""] = value
-    # NNVM's reshape tells nothing of its input; ours does, by the number of elements.
+    # NNVM infers nothing about the input of a reshape. tensorplan does, by the number
+    # of elements.
     goes_back = any("out_shapes" in node for node in program.nodes)
     unknown_shapes = unknown_elements = 0
     for name, shapes in expected["shape"].items():

@@ -1,6 +1,6 @@
 """NNVM's planner, coloring, assignments and runtime storages, against the original.
 
-Where the original's plan is unsound (`find_conflict`), ours must differ.
+If the original's plan is unsound (`find_conflict`), tensorplan's must differ.
 """
 
 import dataclasses
@@ -220,7 +220,7 @@ def test_setup_storage(vector: Json) -> None:
                 "pool": view.storage,
                 "same_address_as_pool": view.storage
                 if arrays[view.storage].bytes
-                else -1,  # a pool without a byte has no address
+                else -1,  # an empty pool has no address
                 "shape": list(view.shape),
                 "bits": view.bits,
                 "alignment": view.alignment,

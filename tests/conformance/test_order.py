@@ -14,7 +14,7 @@ Json = Mapping[str, Any]
 def test_order_mutation(vector: Json) -> None:
     nodes = {node["name"]: node for node in vector["graph"]["nodes"]}
     order = vector["expected"]["order"]
-    # Where the original makes a node wait for itself, ours has it wait for nobody.
+    # The original makes some nodes wait for themselves, tensorplan does not.
     expected = {
         name: {before for before in waits if before != name}
         for name, waits in vector["expected"]["control_deps"].items()

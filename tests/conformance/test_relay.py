@@ -29,7 +29,7 @@ def test_plan_memory(vector: Json, vectors: Mapping[str, Json]) -> None:
         return [plan.storage_ids[place[v]][k] for v, k in program.names[name]]
 
     if "storage_sizes" in expected:
-        first: dict[int, int] = {}  # what the original gives
+        first: dict[int, int] = {}  # as the original reports
         largest: dict[int, int] = {}
         for node, ids in zip(graph.nodes, plan.storage_ids, strict=True):
             size = 4 * node.outputs[0].elements
@@ -84,6 +84,6 @@ def test_sizes_are_exact(text: str, sizes: list[int]) -> None:
 @pytest.mark.parametrize(
     "text", ["what a=1 b", "a=exp(x); a+1", "while c: exp(x)", "x y z"]
 )
-def test_what_is_no_program_is_refused(text: str) -> None:
+def test_invalid_programs_are_rejected(text: str) -> None:
     with pytest.raises((ValueError, SyntaxError)):
         Program().read(text)

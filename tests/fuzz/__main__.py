@@ -2,7 +2,7 @@
 
 A target is a kind of random program (tensor, memref, models; foreign, onnxruntime and
 litert, which other systems plan) or a reader, which gets mutated files. `all` means all
-targets but litert, whose package is no dependency. `nightly` runs all of these for
+targets but litert, whose package is not a dependency. `nightly` runs all of these for
 hours (see `nightly.py`). Each kind of failure is printed once, with the first seed that
 reproduces it. The exit code is 1 if anything failed.
 """

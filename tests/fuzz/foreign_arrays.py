@@ -66,7 +66,7 @@ def program(seed: int) -> Program:
     shapes: list[tuple[int, ...]] = [(ROWS, COLUMNS)] * INPUTS
     operations: list[Operation] = []
     for _ in range(random.randint(3, 12)):
-        # Prefers recent values: chains in place, of which other operations read parts.
+        # Prefers recent values: in-place chains, of which other operations read parts.
         first = max(random.randrange(len(shapes)), random.randrange(len(shapes)))
         operation = _drawn(random, shapes, first)
         shapes.append(operation.shape)
@@ -121,7 +121,7 @@ def _drawn(random: Random, shapes: Sequence[tuple[int, ...]], first: int) -> Ope
 
 
 def values(drawn: Program, arrays: Sequence[Array]) -> Sequence[Array]:
-    """The results that NumPy computes."""
+    """The results of a program, computed by NumPy."""
     found = list(arrays)
     for kind, operands, shape, numbers in drawn.operations:
         x, *rest = (found[number] for number in operands)

@@ -91,10 +91,10 @@ RUNS: dict[str, dict[str, Any]] = {
 
 LEVELS = ("program", "passes", "plan")
 """Levels after which the printed text may be parsed again. Each program draws only one,
-as this takes longer than a run."""
+because this takes longer than a run."""
 
 MODEL_SLACK = 50
-"""The slack of models, which add more numbers than random programs, and fractions."""
+"""The slack for models, which add more numbers than random programs, and fractions."""
 
 logger = logging.getLogger("fuzz")
 
@@ -250,8 +250,8 @@ def _check_passes(
     exact = True
     current = module
     if random.random() < 0.3:
-        # Has a generator of its own, as it draws for each operation: a smaller program
-        # still gets the same passes.
+        # `_inferred` draws for each operation. With a separate generator, a shrunk
+        # program still gets the same passes.
         with suppress(Refused):
             current = _inferred(module, Random(f"sizes of {seed}"))
             compare("infer", reference(current, inputs), want)

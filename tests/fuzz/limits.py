@@ -8,7 +8,7 @@ from types import FrameType
 
 
 class Hang(BaseException):
-    """An input took too long. Not an `Exception`, so handlers of those let it pass."""
+    """An input took too long. It is not an `Exception`, so that no handler stops it."""
 
 
 @contextmanager
@@ -28,6 +28,7 @@ def time_limit(seconds: float) -> Generator[None]:
 
 
 def limit_memory(gibibytes: float) -> None:
-    """Limits the address space of this process; beyond it is a `MemoryError`."""
+    """Limits the address space of this process. Beyond it, allocation raises
+    `MemoryError`."""
     size = int(gibibytes * 2**30)
     resource.setrlimit(resource.RLIMIT_AS, (size, size))

@@ -1,7 +1,7 @@
 """Properties of programs that all passes must preserve; a violation is a `Failure`.
 
-A pass may refuse a program with a `LocatedError`. That is no failure, but ends the
-trial and is counted. The output of a pass must run.
+A pass can refuse a program with a `LocatedError`. This is not a failure, but it ends
+the trial and is counted. The output of a pass must run.
 """
 
 import re
@@ -130,8 +130,8 @@ def compare(
 ) -> None:
     """Raises a `Failure` unless results are equal (all NaNs are equal). `slack` scales
     the relative tolerance of floats; 0 requires equal bits. Values beyond it may differ
-    by `spread`. With `has_singles`, f64 has the tolerance of f32, which it may be
-    converted from."""
+    by `spread`. With `has_singles`, f64 has the tolerance of f32, because its values
+    may be converted from f32."""
     if len(got) != len(want):
         raise Failure(name, f"{len(got)} results, expected {len(want)}")
     for number, (a, b) in enumerate(zip(got, want, strict=True)):
@@ -169,7 +169,7 @@ def _scale(b: Array) -> float:
 
 
 def _near(a: Array, b: Array, tolerance: float) -> Array:
-    """Where both are finite and within `tolerance`; everywhere if that is infinite."""
+    """Where both values are finite and within `tolerance`. If it is infinite, all."""
     if tolerance == np.inf:
         return np.ones(a.shape, np.bool_)
     x, y = a.astype(np.float64), b.astype(np.float64)

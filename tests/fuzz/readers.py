@@ -84,7 +84,8 @@ def _call(main: Main, arguments: Sequence[str], said: TextIO, nowhere: TextIO) -
 
 
 def _reason(main: Main, arguments: Sequence[str]) -> str:
-    """The place of an internal error: runs the tool again, which lets it propagate."""
+    """The place of an internal error. Runs the tool again, and lets the error
+    propagate."""
     try:
         with (
             _nowhere() as nowhere,
@@ -164,7 +165,8 @@ def read_npz(data: bytes) -> None:
 
 
 def _load_inputs(arguments: Sequence[str]) -> int:
-    """Reads `--inputs` as plan-run does, without a program: hundreds per second."""
+    """Reads `--inputs` as plan-run does. Without a program, it reads hundreds of files
+    per second."""
     from tensorplan.tools.arrays import load_inputs
 
     [path] = arguments

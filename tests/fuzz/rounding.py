@@ -19,8 +19,8 @@ from tensorplan.dialects.tgraph import elementwise, reducing
 from tensorplan.dialects.tgraph.reference.interpreter import evaluate, run_reference
 
 RUNS, DIGITS = 8, 4
-"""The number of runs, and the units in the last place by which a result changes. It is
-more than one, as other orders of a sum round it many times."""
+"""The number of runs, and the units in the last place by which a result changes: more
+than one, because a sum in another order is rounded many times."""
 
 _LINEAR = (elementwise.AddOp, reducing.DotGeneralOp, reducing.ConvolutionOp)
 _SUMS = (reducing.ReduceOp, reducing.ReduceWindowOp)

@@ -1,4 +1,4 @@
-"""Mutations of structured files, which changes of bytes only make unreadable.
+"""Mutates structured files, which changes of bytes would only make unreadable.
 
     data = mutated_model(data, Random(17))
 
@@ -127,7 +127,7 @@ def mutated_archive(
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = [(i.filename, archive.read(i)) for i in archive.infolist()]
-    except Exception:  # zipfile raises anything
+    except Exception:  # zipfile raises many types
         return data
     at = random.randrange(len(members) or 1)
     if members:

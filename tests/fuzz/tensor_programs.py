@@ -568,7 +568,7 @@ class Builder:
         self.emit(bodies.ReduceByOp, [x, start], how, regions=[Region(block)])
 
     def sort(self) -> None:
-        # Excludes floats: with NaNs, the comparison is no order.
+        # Excludes floats: a comparison of NaNs is not an order.
         x = self.value(lambda v: element(v) in INTEGERS and len(shape_of(v)) > 0)
         y = self.value(lambda v: shape_of(v) == shape_of(x))
         scalars = [TensorType(element(v), ()) for v in (x, x, y, y)]
@@ -635,7 +635,8 @@ class Builder:
         self.emit(structure.IfOp, [condition, *inputs], to=types, regions=regions)
 
     def loop(self) -> None:
-        """A loop of up to three iterations: a counter, carried and invariant values."""
+        """A loop of up to three iterations, with a counter, carried values, and
+        invariants."""
         if self.depth > 1:
             raise NothingFits
         count = TensorType(i32, ())

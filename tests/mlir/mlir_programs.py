@@ -360,7 +360,7 @@ return
 
 
 def straight_line(s: Source, number: int) -> str:
-    """Twenty programs without control flow."""
+    """Builds one of twenty programs without control flow. Returns its result."""
     x, y = s.x, s.y
     match number:
         case 0:  # a chain
@@ -448,7 +448,7 @@ def straight_line(s: Source, number: int) -> str:
 
 
 def control_flow(s: Source, number: int) -> str:
-    """Twenty programs with branches and loops."""
+    """Builds one of twenty programs with branches and loops. Returns its result."""
     x, y = s.x, s.y
 
     def limited(v: str) -> str:
@@ -556,7 +556,8 @@ def control_flow(s: Source, number: int) -> str:
 
 
 def network(s: Source, number: int) -> str:
-    """Ten programs like parts of networks: windows, tiles, recurrence, training."""
+    """Builds one of ten parts of networks, such as convolutions, tiled products, and
+    training steps. Returns its result."""
     x, y = s.x, s.y
     rows, columns = s.shape
     strides = (
