@@ -1,4 +1,4 @@
-"""Tests programs without a plan, served by allocators, and programs that share pools."""
+"""Tests programs without a plan, served by allocators, and programs sharing pools."""
 
 from functools import partial
 from pathlib import Path
