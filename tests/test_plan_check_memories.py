@@ -156,7 +156,7 @@ def test_overlapping_views() -> None:
 
 
 def test_divided_view_with_other_uses_is_a_buffer() -> None:
-    """Accesses to buffers in it count as accesses to all of it."""
+    """Accesses to buffers in the view count as accesses to the whole view."""
     text = parts("%c64", '"test.use"(%low) : (memref<128xi8>) -> ()')
     assert places(text) == [[("%low", 0, 128), ("%b", 192, 64)]]
     assert unproved(text) == [

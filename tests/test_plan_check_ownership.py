@@ -472,7 +472,7 @@ def test_memory_of_the_caller_counts_as_written() -> None:
 
 
 def test_reads_of_buffers_in_memory_of_the_caller_are_reported() -> None:
-    """The caller may have written them, so this is no error."""
+    """The caller may have written the buffers, so the read is no error."""
     text = program(
         f"%arena = memref.get_global @pool : {I8}",
         *(view("a"), neg("a", "y")),

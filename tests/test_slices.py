@@ -142,7 +142,7 @@ def test_loop_over_layers_copies_no_weights(options: dict[str, Any]) -> None:
 
 
 def test_slice_of_a_scalar_broadcast() -> None:
-    """The gradient of a sum is such a broadcast, and a loop reads it row by row."""
+    """The gradient of a sum is a broadcast scalar, which a loop reads row by row."""
 
     def loss(x: Any) -> Any:
         return jnp.sum(lax.scan(lambda c, r: (jnp.tanh(c + r), c * r), x[0], x)[1])

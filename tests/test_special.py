@@ -47,8 +47,7 @@ def test_gamma(element: str) -> None:
     dtype = {"f32": np.float32, "f64": np.float64}[element]
     x = X.astype(dtype).astype(float)
     check(values("lgamma", element, x), special.gammaln(x), element)
-    # XLA's digamma has no sign at poles, and the Lanczos formula is no more exact below
-    # 0.
+    # XLA's digamma has no sign at poles, and Lanczos' formula is no better below 0.
     inside = x[(x > 0) & np.isfinite(x)]
     check(values("digamma", element, inside), special.psi(inside), element)
     poles = np.array([-2.0, -1.0, 0.0])

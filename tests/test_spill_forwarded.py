@@ -322,8 +322,8 @@ def test_remark_names_copied_buffers(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_buffer_spilled_in_one_branch_is_fetched_after_it() -> None:
-    """The other branch writes it in the fast memory, where the operations after it read
-    it."""
+    """The other branch writes the buffer in the fast memory, where later operations
+    read it."""
     lines = [
         *(f"%r = scf.if %c -> ({M}) {{", alloc("a")),
         *(f'"memref.copy"(%x, %a) : ({M}, {M}) -> ()', *busy("t")),

@@ -338,8 +338,8 @@ SCATTER = """func.func @main(
 
 @pytest.mark.parametrize("unique", [False, True])
 def test_scatter_with_a_custom_body(unique: bool) -> None:
-    """Windows at the same place are combined one after the other; those that are not
-    within the operand are ignored."""
+    """Updates of the same window are combined in order. Those outside of the operand
+    are ignored."""
     at = np.array([[1], [7], [4 if unique else 1], [5], [-1]], np.int32)
     text = SCATTER.replace("UNIQUE", str(unique).lower())
     check(text, X, at, RNG.normal(size=(5, 9)).astype(np.float32))
