@@ -1,4 +1,4 @@
-"""`tgraph-pack-masks`: equal bits, bytes, and masks that are left alone."""
+"""Tests `tgraph-pack-masks`: equal bits, bytes, and masks that must not change."""
 
 from collections.abc import Sequence
 from random import Random
@@ -33,7 +33,8 @@ ACTIVATIONS = {
 
 
 def layers(shape: Sequence[int], count: int, activation: Any) -> ModuleOp:
-    """The gradient of the input of layers with constant weights, which saves masks."""
+    """The gradient with respect to the input of layers with constant weights, which
+    saves masks."""
 
     def gradient(x: Any, *weights: Any) -> Any:
         def loss(x: Any) -> Any:
@@ -48,7 +49,7 @@ def layers(shape: Sequence[int], count: int, activation: Any) -> ModuleOp:
 
 
 def split(*without: type[ModulePass]) -> tuple[Sequence[ModulePass], ...]:
-    """The default sequence before the pass, and after it."""
+    """The passes of the default sequence before `tgraph-pack-masks`, and after it."""
     passes = [p for p in PlanPipeline().passes() if not isinstance(p, without)]
     at = next(n for n, p in enumerate(passes) if isinstance(p, TGraphPackMasks))
     return passes[:at], passes[at + 1 :]
@@ -72,20 +73,20 @@ def both(module: ModuleOp, *without: type[ModulePass]) -> Sequence[ModuleOp]:
 
 
 @pytest.mark.parametrize("shape", [(8, 16, 64), (64, 256)])
-def test_masks_are_bits(shape: Sequence[int]) -> None:
+def test_masks_are_stored_as_bits(shape: Sequence[int]) -> None:
     before, after = both(layers(shape, 8, jax.nn.relu), TGraphTile)
     assert "xi1" in str(before)
     assert "xui8" not in str(before)
     assert "xui8" in str(after)
     assert planned_bytes(after) < planned_bytes(before)
-    run(after, ConvertTGraphToLinalg())  # takes them, too
+    run(after, ConvertTGraphToLinalg())  # the packed program can be converted, too
 
 
 @pytest.mark.parametrize(
     ("shape", "count"),
-    [((7, 9, 33), 8), ((16, 64), 1)],  # nothing to divide; nothing across the peak
+    [((7, 9, 33), 8), ((16, 64), 1)],  # size not divisible; no mask across the peak
 )
-def test_left_alone(shape: Sequence[int], count: int) -> None:
+def test_masks_that_are_not_packed(shape: Sequence[int], count: int) -> None:
     ahead, _ = split()
     ready = run(layers(shape, count, jax.nn.relu), *ahead)
     assert str(run(ready, TGraphPackMasks())) == str(ready)

@@ -1,4 +1,4 @@
-"""The checkout is the package: a wheel has all of it and nothing else."""
+"""Tests that the checkout is the package: a wheel contains it and nothing else."""
 
 import re
 import shutil
@@ -15,13 +15,13 @@ from tensorplan.version import VERSION
 
 ROOT = Path(__file__).parent.parent
 BESIDE = {"benchmarks", "build", "docs", "lit_tests", "tests"}
-"""Folders of a checkout that are not in the package."""
+"""Folders of a checkout that are not part of the package."""
 
 DATA = {".css", ".html", ".js", ".json", ".mlir"}
 
 
 def package_files() -> set[str]:
-    """The files that a wheel should have, relative to the folder of the package."""
+    """The files that a wheel should contain, relative to the folder of the package."""
     folders = {init.parent for init in ROOT.glob("[!.]*/**/__init__.py")}
     assert not {folder.relative_to(ROOT).parts[0] for folder in folders} & BESIDE
     files = [file for folder in folders for file in folder.iterdir()]
@@ -40,13 +40,13 @@ def test_every_folder_with_python_is_a_package():
         assert (file.parent / "__init__.py").exists(), file
 
 
-def test_the_types_of_the_whole_package_are_checked_strictly():
+def test_whole_package_is_type_checked_strictly():
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
     tops = {init.parent.name for init in ROOT.glob("[!.]*/__init__.py")}
     assert tops - {"examples"} <= set(tools["pyright"]["strict"])
 
 
-def test_ctrl_c_ends_each_command_while_it_is_loaded(monkeypatch: pytest.MonkeyPatch):
+def test_ctrl_c_while_a_command_is_loading(monkeypatch: pytest.MonkeyPatch):
     def interrupted(name: str) -> None:
         raise KeyboardInterrupt
 
@@ -58,7 +58,7 @@ def test_ctrl_c_ends_each_command_while_it_is_loaded(monkeypatch: pytest.MonkeyP
         assert getattr(start, name)() == 130
 
 
-def test_the_package_is_imported_once():
+def test_package_is_imported_once():
     root = str(ROOT / "__init__.py")
     modules = [
         name
@@ -79,8 +79,8 @@ def run_xdsl_opt(*arguments: str, stdin: str = "") -> str:
     return run.stdout
 
 
-def test_the_changelog_has_the_version():
-    """As its newest, after what is not released."""
+def test_changelog_has_the_version():
+    """The version is the newest one in the changelog, below the unreleased changes."""
     first, newest, *_ = re.findall(
         r"^## \[(.+)\]", (ROOT / "CHANGELOG.md").read_text(), re.M
     )
@@ -117,7 +117,8 @@ def test_every_factory_loads():
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     """A wheel built from a renamed checkout that contains files of an old build."""
-    # What pyproject.toml builds with; the environment of test-oldest has an older one.
+    # pyproject.toml builds with this version. The environment of test-oldest has an
+    # older one.
     pytest.importorskip("setuptools", minversion="77")
     build = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation")
     source = tmp_path_factory.mktemp("wheel") / "a checkout"
@@ -127,14 +128,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(file)
 
 
-def test_a_wheel_has_the_package_and_nothing_else(wheel: zipfile.ZipFile):
+def test_wheel_contains_only_the_package(wheel: zipfile.ZipFile):
     names = {n for n in wheel.namelist() if ".dist-info/" not in n}
     assert names == {f"tensorplan/{name}" for name in package_files()}
     assert "tensorplan/examples/mlp_train_sgd.mlir" in names
 
 
 @pytest.mark.thorough
-def test_the_demo_runs_from_a_wheel(wheel: zipfile.ZipFile, tmp_path: Path):
+def test_demo_runs_from_a_wheel(wheel: zipfile.ZipFile, tmp_path: Path):
     wheel.extractall(tmp_path)
     program = f"import sys; sys.path.insert(0, {str(tmp_path)!r});" + (
         "import tensorplan.tools.demo as demo; print(demo.__file__);"

@@ -1,4 +1,4 @@
-"""Help texts of passes in a terminal: complete, in lines that fit."""
+"""Tests the help texts of passes in a terminal: complete, in lines that fit."""
 
 import sys
 from inspect import cleandoc
@@ -11,7 +11,7 @@ from tensorplan.tools.plan_opt_main import pass_help
 
 @pytest.mark.parametrize("name", get_all_passes())
 def test_prose_fits_80_columns(name: str) -> None:
-    """Code stays as it is, and so does each word."""
+    """Reflowing keeps all words, and leaves code unchanged."""
     cls = get_all_passes()[name]()
     lines = pass_help(name, cls).splitlines()
     assert all(len(line) <= 80 for line in lines if not line.startswith("    "))

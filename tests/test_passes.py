@@ -1,4 +1,4 @@
-"""Properties of the passes, on random programs.
+"""Tests properties of the passes on random programs.
 
 Every pass leaves IR that verifies (the driver ensures this) and that prints and parses,
 preserves the program's values bit for bit, and changes nothing when run again.
@@ -41,9 +41,9 @@ def text(module: ModuleOp, generic: bool = False) -> str:
 
 
 @given(programs())
-def test_tensor_passes_keep_the_values_and_do_nothing_twice(program: Program) -> None:
-    """Of one program, so that it is made and run once for all of them. A pass that
-    leaves it as it is does so again."""
+def test_tensor_passes_keep_values_and_are_idempotent(program: Program) -> None:
+    """One example runs all passes on the same program, whose values are computed once.
+    A pass that changes nothing is not checked further."""
     before = text(program.module)
     want = run_reference(program.module, counted(program.module))
     for pass_ in (*TENSOR_PASSES, *(p for p in IDEMPOTENT if p not in TENSOR_PASSES)):
@@ -58,7 +58,7 @@ def test_tensor_passes_keep_the_values_and_do_nothing_twice(program: Program) ->
             assert text(run(once, pass_)) == after
 
 
-def test_each_pass_on_tensors_says_whether_it_may_be_left_out() -> None:
+def test_tensor_passes_are_optional_except_for_a_few() -> None:
     others = {name for name in get_all_passes() if name.startswith("tgraph-")}
     assert others - {cls.name for cls in optional_passes()} == {
         "tgraph-precompute",
@@ -74,7 +74,7 @@ def test_each_pass_on_tensors_says_whether_it_may_be_left_out() -> None:
     chosen=st.lists(st.integers(0, len(TENSOR_PASSES) - 1), max_size=8),
     strategy=st.sampled_from(sorted(STRATEGIES)),
 )
-def test_optional_passes_in_any_order_give_the_same_values(
+def test_optional_passes_in_any_order_keep_values(
     program: Program, chosen: list[int], strategy: str
 ) -> None:
     planned = run(
@@ -91,8 +91,8 @@ def test_optional_passes_in_any_order_give_the_same_values(
 
 
 @given(programs())
-def test_level_2_runs_too(program: Program) -> None:
-    """Each allocation with memory of its own."""
+def test_bufferized_program_without_a_plan(program: Program) -> None:
+    """Each allocation gets its own memory."""
     module = run(program.module, PLACE, TGraphFuse(), TGraphBufferize())
     want = run_reference(program.module, counted(program.module))
     assert_same(Executable(module, native=False)(*counted(program.module)), want)
@@ -123,7 +123,7 @@ def test_all_levels_print_and_parse(program: Program, generic: bool) -> None:
 
 @pytest.mark.thorough
 @given(programs())
-def test_the_lower_bound_is_kept(program: Program) -> None:
+def test_pool_sizes_lie_within_their_bounds(program: Program) -> None:
     *lower, memory = PlanPipeline().passes()
     assert isinstance(memory, PlanMemory)
     buffers = run(program.module, *lower)
@@ -134,7 +134,7 @@ def test_the_lower_bound_is_kept(program: Program) -> None:
 
 
 @pytest.mark.parametrize("name", get_all_passes())
-def test_a_pass_lies_where_its_name_says(name: str):
+def test_path_of_a_pass_follows_from_its_name(name: str):
     family, _, rest = name.replace("-", "_").partition("_")
     module = get_all_passes()[name]().__module__
     assert module == f"tensorplan.passes.{family}.{rest}"

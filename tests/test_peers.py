@@ -1,4 +1,5 @@
-"""Memory of other compilers: the figures in benchmarks/, their table and picture."""
+"""Tests the recorded memory of other compilers: figures in benchmarks/, table and
+chart."""
 
 import re
 from importlib import import_module
@@ -23,14 +24,14 @@ def peak(recorded: ModuleType) -> ModuleType:
 
 
 @pytest.mark.parametrize("file", MODELS, ids=lambda file: file.stem)
-def test_figures_are_those_of_the_models_as_they_are(recorded: ModuleType, file: Path):
-    """Otherwise `benchmarks/peak.py FILE --peers xla,iree --record` is due."""
+def test_figures_are_recorded_for_the_current_models(recorded: ModuleType, file: Path):
+    """If this fails, run `benchmarks/peak.py FILE --peers xla,iree --record`."""
     rows = recorded.recorded()
     for peer in ("xla", "iree"):
         assert recorded.least(rows, peer, file), peer
 
 
-def test_figures_are_in_order_and_once_each(recorded: ModuleType):
+def test_figures_are_sorted_and_unique(recorded: ModuleType):
     rows = recorded.recorded()
     assert rows == sorted(rows)
     keys = [(row.peer, row.settings, row.text) for row in rows]
@@ -38,7 +39,7 @@ def test_figures_are_in_order_and_once_each(recorded: ModuleType):
     assert {row.peer for row in rows} == set(recorded.PEERS)
 
 
-def test_the_settings_that_need_least_count(recorded: ModuleType, tmp_path: Path):
+def test_best_settings_of_a_peer_count(recorded: ModuleType, tmp_path: Path):
     file = tmp_path / "model.mlir"
     file.write_text("")
     text = recorded.digits(file)
@@ -50,7 +51,7 @@ def test_the_settings_that_need_least_count(recorded: ModuleType, tmp_path: Path
     assert recorded.least(rows, "iree", file) is None
 
 
-def test_the_smallest_figure_is_bold(peak: ModuleType):
+def test_smallest_figure_is_bold(peak: ModuleType):
     low, high = peak.Ours(1000, 0, 0, 0.0), peak.Ours(900, 0, 0, 0.125)
     line = peak.Line("model", low, 64, high, [None, 2000, 900, None, None, None])
     assert [*line.cells()] == [
@@ -59,7 +60,7 @@ def test_the_smallest_figure_is_bold(peak: ModuleType):
     ]
 
 
-def test_marks_are_as_far_apart_as_doublings(peak: ModuleType):
+def test_chart_has_a_logarithmic_scale(peak: ModuleType):
     figures = [("model", 100, [50, 100, 400])]
     picture = peak.chart("low", ("half", "same", "four times"), figures)
     shapes = re.findall(r"translate\(([\d.]+) .*<title>model, (.*): ", picture)
@@ -68,10 +69,10 @@ def test_marks_are_as_far_apart_as_doublings(peak: ModuleType):
     assert four - same == pytest.approx(2 * (same - half), abs=0.2)
 
 
-def test_the_page_of_training_steps_is_what_the_benchmark_writes(
+def test_footprint_page_agrees_with_the_benchmark(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    """Otherwise `benchmarks/footprint.py --write docs/footprint.md` is due."""
+    """If this fails, run `benchmarks/footprint.py --write docs/footprint.md`."""
     pytest.importorskip("jax")
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     footprint = import_module("footprint")
@@ -85,7 +86,7 @@ def test_the_page_of_training_steps_is_what_the_benchmark_writes(
     assert notes.partition("{")[0] in page
 
 
-def test_growth_is_the_median_with_the_extremes(monkeypatch: pytest.MonkeyPatch):
+def test_growth_shows_median_and_extremes(monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("jax")
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     growth = import_module("footprint").Growth([3_000_000, 1_000_000, 2_500_000])

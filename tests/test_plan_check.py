@@ -1,7 +1,8 @@
-"""What plan-check proves and refuses, rule by rule, on IR written by hand.
+"""Tests each rule of `plan-check` on handwritten IR: sound programs and planted faults.
 
-Each body is in a function with two memrefs from outside, an arena of 256 bytes with
-alignment 64, and buffers of 64 bytes: %a and %b at 0, %c at 64, %d at 32 to 96.
+Each body is placed in a function that has two memrefs as arguments, an arena of 256
+bytes with alignment 64, and buffers of 64 bytes: %a and %b at offset 0, %c at offset
+64, and %d in bytes [32, 96).
 """
 
 import pytest
@@ -66,19 +67,20 @@ def module(*lines: str) -> ModuleOp:
 
 
 def part(first: int, size: int, step: int, type: str) -> str:
-    """%v, a view of %a."""
+    """Makes %v, a view of %a."""
     where = f"offset: [{first}], sizes: [{size}], strides: [{step}]"
     return f"%v = memref.reinterpret_cast %a to {where} : {BUFFER} to {type}"
 
 
 def carried() -> str:
-    """%r, the last of the buffers %k in a loop, which starts with %a."""
+    """Opens a loop that carries buffer %k, initially %a, and returns the last one as
+    %r."""
     loop = "scf.for %i = %zero to %n step %one"
     return f"%r = {loop} iter_args(%k = %a) -> ({BUFFER}) {{"
 
 
 def replacing(*lines: str, at: str = "%zero") -> list[str]:
-    """Lines of a loop body in which %b replaces %k."""
+    """Lines that end with a loop whose body replaces the carried buffer %k by %b."""
     given = [A, copy("x", "a"), carried(), view("b", at), *lines]
     return [*given, f"scf.yield %b : {BUFFER}", "}", copy("r", "y")]
 
@@ -935,18 +937,18 @@ def pools(*lines: str) -> list[PlannedPool]:
     return check_plan(module(CONSTANTS, *lines))
 
 
-def test_what_is_found() -> None:
+def test_pools_and_live_steps_are_returned() -> None:
     lines = [arena(), A, C, copy("x", "a"), copy("a", "c"), copy("c", "y")]
     (pool,) = pools(*lines, "memref.dealloc %arena : " + ARENA)
     assert (pool.device, pool.size, pool.alignment) == ("cpu:0", 256, 64)
     a, c = pool.buffers
-    # Steps count from the constants on: 9 of them, the arena, two views.
+    # The 9 constants, the arena and the two views are steps 0 to 11.
     assert (a.name, a.offset, a.size, a.first, a.last) == ("%a", 0, 64, 12, 13)
     assert (c.name, c.offset, c.size, c.first, c.last) == ("%c", 64, 64, 13, 14)
     assert list(c.steps) == [13, 14]
 
 
-def test_a_view_has_several_lives() -> None:
+def test_view_has_several_live_ranges() -> None:
     uses = [
         copy("x", "a"),
         copy("a", "y"),
@@ -975,7 +977,7 @@ def test_accesses_are_in_the_order_of_steps() -> None:
     assert [list(b.steps) for b in pool.buffers] == [[11, 12, 13]]
 
 
-def test_a_loop_begins_no_life() -> None:
+def test_write_in_loop_starts_no_live_range() -> None:
     (pool,) = pools(arena(), A, copy("x", "a"), loop(copy("x", "a")), copy("a", "y"))
     assert [list(b.steps) for b in pool.buffers] == [[11, 12, 13]]
 
@@ -995,7 +997,7 @@ def test_the_pass_checks_all_functions() -> None:
             PlanCheck().apply(CONTEXT, ir)
 
 
-def test_unused_buffers_are_live_where_they_are_made() -> None:
+def test_unused_buffers_are_live_where_created() -> None:
     (pool,) = pools(arena(), A, C)
     assert [(b.name, b.first, b.last) for b in pool.buffers] == [
         ("%a", 10, 10),
@@ -1003,14 +1005,14 @@ def test_unused_buffers_are_live_where_they_are_made() -> None:
     ]
 
 
-def test_two_arenas_share_nothing() -> None:
+def test_two_arenas_are_separate_pools() -> None:
     lines = [arena(), arena(16, "other"), A, view("b", of="%other")]
     first, second = pools(*lines, copy("x", "a"), copy("a", "b"), copy("b", "y"))
     assert (first.alignment, second.alignment) == (64, 16)
     assert [b.name for b in (*first.buffers, *second.buffers)] == ["%a", "%b"]
 
 
-def test_without_an_alignment_it_is_1() -> None:
+def test_alignment_defaults_to_1() -> None:
     (pool,) = pools(f"%arena = memref.alloc() : {ARENA}", view("d", "%c32"))
     assert pool.alignment == 1
 
@@ -1018,7 +1020,7 @@ def test_without_an_alignment_it_is_1() -> None:
 @pytest.mark.parametrize(
     "alloc",
     [
-        f"%arena = memref.alloc() : {ARENA}",  # bytes, but nothing views them
+        f"%arena = memref.alloc() : {ARENA}",  # an allocation of bytes without any view
         f"%a = memref.alloc() : {BUFFER}",
     ],
 )
@@ -1045,7 +1047,7 @@ STREAMS = {
 
 
 @pytest.mark.parametrize("lines", STREAMS.values(), ids=STREAMS)
-def test_ordered_streams_may_share(lines: list[str]) -> None:
+def test_buffers_of_ordered_streams_may_share_bytes(lines: list[str]) -> None:
     check_plan(module(CONSTANTS, arena(32), A, B, C, negate("x", "c", 0), *lines))
 
 
@@ -1081,7 +1083,7 @@ UNORDERED = {
 
 
 @pytest.mark.parametrize("lines", UNORDERED.values(), ids=UNORDERED)
-def test_unordered_streams_may_not(lines: list[str]) -> None:
+def test_buffers_of_unordered_streams_must_not_share_bytes(lines: list[str]) -> None:
     small = view("e", type='memref<8xf32, "cpu:0">')
     ir = module(CONSTANTS, arena(), A, B, C, small, *lines)
     message = (
@@ -1095,8 +1097,9 @@ SMALL = 'memref<4xf32, "cpu:0">'
 
 
 @pytest.mark.parametrize(("taken", "left"), [("%zero", "%c16"), ("%c48", "%c32")])
-def test_what_is_left_of_a_buffer_is_still_its_own(taken: str, left: str) -> None:
-    """%e takes bytes at one end of %a, which says nothing of the others."""
+def test_partial_overwrite_leaves_the_other_bytes_owned(taken: str, left: str) -> None:
+    """%e takes over 16 bytes at one end of %a, so %z at the other end still conflicts
+    with %a."""
     lines = [
         *(A, view("e", taken, SMALL), view("z", left, SMALL)),
         *(negate("x", "a", 0), negate("a", "y", 0)),
@@ -1110,9 +1113,9 @@ def test_what_is_left_of_a_buffer_is_still_its_own(taken: str, left: str) -> Non
 
 @pytest.mark.parametrize("offset", ["%zero", "%c32", "%c48"])
 @pytest.mark.parametrize("later", ["%zero", "%c16", "%c32", "%c48"])
-def test_a_byte_belongs_to_who_had_it_last(offset: str, later: str) -> None:
-    """%a has 64 bytes in stream 0, %e then 16 of them; %z, in stream 1, waits for %e
-    only, so that it may have no other bytes than those."""
+def test_byte_belongs_to_its_last_owner(offset: str, later: str) -> None:
+    """%a has 64 bytes in stream 0, and %e then takes over 16 of them in stream 2. %z,
+    in stream 1, waits only for %e, which must therefore be ordered after %a."""
     lines = [
         *(A, view("e", offset, SMALL), view("z", later, SMALL)),
         *(negate("x", "a", 0), negate("a", "y", 0)),
@@ -1122,13 +1125,13 @@ def test_a_byte_belongs_to_who_had_it_last(offset: str, later: str) -> None:
     ]
     free = f"%q = memref.alloc() : {SMALL}"
     ir = module(CONSTANTS, arena(16), free, *lines)
-    # %e itself is not ordered after %a.
+    # Nothing orders %e after %a.
     with pytest.raises(LocatedError, match="no dependency orders"):
         check_plan(ir)
     lines[5] = f"tgraph.negate %w outs(%e) {{tgraph.stream = 2 : i32}} : {SMALL}"
     waits = f"%w = memref.subview %y[0] [4] [1] : {BUFFER} to {SMALL}"
     ir = module(CONSTANTS, arena(16), free, waits, *lines)
-    check_plan(ir)  # now it is, and %z after it
+    check_plan(ir)  # now %e waits for %a, and %z waits for %e
 
 
 def test_streams_in_several_blocks_are_refused() -> None:
@@ -1138,7 +1141,7 @@ def test_streams_in_several_blocks_are_refused() -> None:
         check_plan(ir)
 
 
-def test_streams_of_other_devices_are_others() -> None:
+def test_equal_stream_numbers_on_two_devices_are_separate() -> None:
     other = BUFFER.replace("cpu:0", "cpu:1")
     lines = [
         *NEGATE,
@@ -1156,8 +1159,9 @@ RANGES = [(0, 64), (16, 16), (32, 64), (64, 16), (96, 32), (0, 128), (112, 16)]
 
 @pytest.mark.parametrize("first", range(len(RANGES)))
 @pytest.mark.parametrize("second", range(len(RANGES)))
-def test_who_shares_with_whom(first: int, second: int) -> None:
-    """Each of the buffers with each other, all of them in one arena."""
+def test_conflicts_of_all_pairs_of_byte_ranges(first: int, second: int) -> None:
+    """For each pair of buffers in one arena, writing the second overwrites the first
+    exactly if their byte ranges intersect."""
     lines = [arena(16)]
     for n, (offset, size) in enumerate(RANGES):
         lines.append(f"%o{n} = arith.constant {offset} : index")

@@ -1,4 +1,4 @@
-"""The effects of operations and calls that plan-check assumes, and its remarks."""
+"""Tests the effects of operations and calls that `plan-check` assumes."""
 
 from collections.abc import Callable
 
@@ -30,7 +30,7 @@ def neg(source: str, target: str) -> str:
 
 
 def with_call(*body: str, read: str = copy("a", "y"), beside: str = "") -> str:
-    """%a and %b share bytes; the last call takes %b as argument."""
+    """A program in which %a and %b share bytes, and a call takes %b before `read`."""
     return program(
         *(arena(), view("a"), view("b"), copy("x", "a")),
         *(f"func.call @g(%b, %z) : ({M}, {M}) -> ()", read, free()),
@@ -55,7 +55,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("body", CALLS.values(), ids=CALLS)
-def test_a_call_uses_what_its_function_uses(body: list[str]) -> None:
+def test_call_has_the_effects_of_its_function(body: list[str]) -> None:
     h = f"func.func @h(%b: {M}, %z: {M}) {{\nreturn\n}}"
     refused(
         with_call(*body, beside=h),
@@ -63,14 +63,14 @@ def test_a_call_uses_what_its_function_uses(body: list[str]) -> None:
     )
 
 
-def test_a_call_of_a_function_that_uses_nothing() -> None:
+def test_call_of_a_function_without_effects() -> None:
     assert unproved(with_call()) == []
     assert unproved(with_call(copy("z", "z"))) == []
     cast = f"%v = memref.cast %b : {M} to memref<?xf32>"
     assert unproved(with_call(cast)) == []
 
 
-def test_a_call_of_a_function_that_is_elsewhere() -> None:
+def test_call_of_an_external_function() -> None:
     text = program(
         *(arena(), view("a"), view("b"), copy("x", "a")),
         *(f"func.call @g(%b) : ({M}) -> ()", copy("a", "y"), free()),
@@ -81,7 +81,7 @@ def test_a_call_of_a_function_that_is_elsewhere() -> None:
     assert unproved(text) == [NO_EFFECTS.format(1, "func.call")]
 
 
-def test_a_call_that_writes_what_is_read() -> None:
+def test_call_that_writes_its_argument() -> None:
     def text(*body: str) -> str:
         return program(
             *(arena(), view("a"), f"func.call @g(%a, %x) : ({M}, {M}) -> ()"),
@@ -115,7 +115,7 @@ HIDES = {
 
 
 @pytest.mark.parametrize(("operation", "name"), HIDES.values(), ids=HIDES)
-def test_what_hides_an_address_is_told(operation: str, name: str) -> None:
+def test_escaping_addresses_are_reported(operation: str, name: str) -> None:
     text = program(arena(), view("a"), copy("x", "a"), operation, free())
     assert unproved(text) == [HIDDEN.format(1, name)]
     other = operation.replace("%a", "%x")
@@ -135,32 +135,32 @@ def test_what_hides_an_address_is_told(operation: str, name: str) -> None:
         "none",
     ],
 )
-def test_what_hides_no_address(type: str) -> None:
+def test_result_types_without_addresses(type: str) -> None:
     operation = f'%q = "test.show"(%a) : ({M}) -> {type}'
     text = program(arena(), view("a"), copy("x", "a"), operation, free())
     assert unproved(text) == [NO_EFFECTS.format(1, "test.show")]
 
 
-def test_what_is_stored_hides_no_address() -> None:
+def test_store_of_a_number_is_not_an_escape() -> None:
     store = f"%v = arith.constant 0.0 : f32\nmemref.store %v, %a[%c0] : {M}"
     assert unproved(program(arena(), view("a"), store, free())) == []
 
 
-def test_loops_and_structured_operations_are_over_when_they_end() -> None:
+def test_loops_and_structured_operations_are_synchronous() -> None:
     body = (arena(), view("a"), parallel(copy("x", "a"), to="%c1"), free())
     assert unproved(program(*body)) == []
     affine = ('"affine.parallel"() ({', copy("x", "a"), '"affine.yield"() : () -> ()')
     assert unproved(program(arena(), view("a"), *affine, "}) : () -> ()", free())) == []
 
 
-def test_operations_in_a_payload_are_told() -> None:
+def test_operations_in_a_payload_are_reported() -> None:
     use = f'"test.use"(%a) : ({M}) -> ()\nlinalg.yield'
     text = each("x", "y").replace("linalg.yield", use)
     text = program(arena(), view("a"), copy("x", "a"), text, free())
     assert NO_EFFECTS.format(1, "test.use") in unproved(text)
 
 
-def test_kinds_and_names_are_told_once() -> None:
+def test_each_operation_name_is_reported_once() -> None:
     text = program(
         *(arena(), view("a"), copy("x", "a")),
         *(f'"test.{name}"(%a) : ({M}) -> ()' for name in ("one", "two", "one")),
@@ -174,7 +174,7 @@ def test_kinds_and_names_are_told_once() -> None:
     ]
 
 
-def test_an_operation_counts_once_however_many_buffers_it_has() -> None:
+def test_operation_with_two_buffers_counts_once() -> None:
     text = program(
         *(arena(), view("a"), view("b", "%c64"), copy("x", "a"), copy("x", "b")),
         f'"test.use"(%a, %b) : ({M}, {M}) -> ()',
@@ -183,7 +183,7 @@ def test_an_operation_counts_once_however_many_buffers_it_has() -> None:
     assert unproved(text) == [NO_EFFECTS.format(1, "test.use")]
 
 
-def test_operations_in_unknown_regions_are_those_around() -> None:
+def test_operations_in_unknown_regions_count_as_the_enclosing_one() -> None:
     text = program(
         *(arena(), view("a"), copy("x", "a"), '"test.region"() ({'),
         *(copy("a", "y"), '"test.end"() : () -> ()\n}) : () -> ()', free()),
@@ -201,18 +201,18 @@ def test_operations_in_unknown_regions_are_those_around() -> None:
     ],
     ids=["itself", "by another", "a transfer without a wait"],
 )
-def test_what_is_called_hides_an_address(body: str) -> None:
+def test_called_function_may_leak_an_address(body: str) -> None:
     h = f"func.func @h(%b: {M}) {{\n{HIDES['another type'][0]}\nreturn\n}}"
     text = with_call(body, read=copy("x", "y"), beside=h.replace("%a", "%b"))
     assert HIDDEN.format(1, "func.call") in unproved(text)
 
 
-def test_what_is_called_makes_no_address_of_a_memref() -> None:
+def test_called_function_without_access_leaks_nothing() -> None:
     other = '%q = "test.make"() : () -> !test.token'
     assert unproved(with_call(other, read=copy("x", "y"))) == []
 
 
-def test_what_is_called_waits_for_its_transfer() -> None:
+def test_called_function_waits_for_its_transfer() -> None:
     start = (
         '%t = "gpu.memcpy"(%b, %z) {operandSegmentSizes = array<i32: 0, 1, 1>} : '
         f"({M}, {M}) -> !gpu.async.token"
@@ -221,11 +221,12 @@ def test_what_is_called_waits_for_its_transfer() -> None:
     assert unproved(with_call(start, wait, read=copy("x", "y"))) == []
 
 
-# Globals that several functions use.
+# Globals used by several functions.
 
 
 def shared(*used: str, of: str = "pool", read: str = copy("a", "y")) -> str:
-    """@f has %a in bytes 64 to 128 of the global @pool; @g uses bytes of a global."""
+    """A program in which @f has %a in bytes [64, 128) of the global @pool, and calls
+    @g, which uses bytes of the global named `of`."""
     get = f"%arena = memref.get_global @{of} : {I8}"
     return program(
         *(GET, view("a", "%c64"), copy("x", "a")),
@@ -263,7 +264,7 @@ TAKES = {
 
 
 @pytest.mark.parametrize("used", TAKES.values(), ids=TAKES)
-def test_a_call_takes_bytes_of_a_global(used: list[str]) -> None:
+def test_call_that_takes_bytes_of_a_global(used: list[str]) -> None:
     h = lines(
         f"func.func @h(%x: {M}) {{\n%c0 = arith.constant 0 : index",
         *(GET, view("b", type="memref<32xf32>"), "return\n}"),
@@ -284,11 +285,11 @@ LEAVES = {
 
 
 @pytest.mark.parametrize("used", LEAVES.values(), ids=LEAVES)
-def test_a_call_leaves_other_bytes_of_a_global(used: list[str]) -> None:
+def test_call_that_takes_other_bytes_of_a_global(used: list[str]) -> None:
     assert unproved(shared(*used)) == []
 
 
-def test_the_first_byte_of_a_global() -> None:
+def test_first_byte_of_a_global() -> None:
     def text(*used: str) -> str:
         byte = view("a", "%c0", "memref<1xi8>")
         store = "%v = arith.constant 1 : i8\nmemref.store %v, %a[%c0] : memref<1xi8>"
@@ -301,33 +302,33 @@ def test_the_first_byte_of_a_global() -> None:
     assert unproved(text()) == []
 
 
-def test_another_global_is_other_memory() -> None:
+def test_globals_are_disjoint() -> None:
     assert unproved(shared(view("b", "%c64"), of="other")) == []
 
 
-def test_a_call_in_a_branch_takes_them() -> None:
+def test_call_in_a_branch_takes_bytes_of_a_global() -> None:
     call = f"func.call @g(%x) : ({M}) -> ()"
     text = shared(view("b", "%c64")).replace(call, branch([call]))
     refused(text, LOST)
 
 
-def test_an_arena_that_is_no_global_is_other_memory() -> None:
+def test_arena_and_global_are_disjoint() -> None:
     text = shared(view("b", "%c64"))
     first = text.rindex(GET)
     text = text[:first] + arena() + text[first + len(GET) :]
     assert unproved(text) == ["arenas not freed on every path: 1 (memref.alloc)"]
 
 
-# What operations read and write.
+# Reads and writes of operations.
 
 
-def test_only_what_reads_first_needs_a_write() -> None:
-    """An operation that says nothing may write before it reads."""
+def test_unknown_operation_needs_no_earlier_write() -> None:
+    """An operation with unknown effects may write before it reads."""
     text = program(arena(), view("a"), f'"test.use"(%a) : ({M}) -> ()', free())
     assert unproved(text) == [NO_EFFECTS.format(1, "test.use")]
 
 
-def test_an_output_that_is_read_needs_a_write() -> None:
+def test_output_that_is_read_needs_an_earlier_write() -> None:
     text = each("x", "a").replace("arith.negf %in0", "arith.negf %old")
     message = "linalg.generic reads buffer %a, expected an earlier write"
     refused(program(arena(), view("a"), text, free()), message)
@@ -357,19 +358,19 @@ MAY_BE_UNDEFINED = {
         "linalg.generic",
     ),
 }
-"""Operations, and the one among them that reads undefined contents."""
+"""Operations, and the name of the one that reads undefined contents."""
 
 
 @pytest.mark.parametrize(
     ("ops", "reader"), MAY_BE_UNDEFINED.values(), ids=MAY_BE_UNDEFINED
 )
-def test_undefined_contents_may_be_read(ops: list[str], reader: str) -> None:
+def test_reads_of_undefined_contents_are_reported(ops: list[str], reader: str) -> None:
     text = program(arena(), view("a"), *ops, free())
     assert unproved(text) == [f"{UNDEFINED} ({reader})"]
 
 
 @pytest.mark.parametrize("around", [loop, lambda *ops: branch(list(ops))])
-def test_nothing_is_computed_from_what_nobody_writes(
+def test_computation_from_unwritten_contents_is_refused(
     around: Callable[..., str],
 ) -> None:
     text = program(around(arena(), view("a"), each("a", "y"), free()))
@@ -377,7 +378,7 @@ def test_nothing_is_computed_from_what_nobody_writes(
     assert not unproved(text.replace(view("a"), view("a") + "\n" + copy("x", "a")))
 
 
-# Alignments that are assumed.
+# Assumed alignments.
 
 
 def assumed(what: str, name: str, type: str = M) -> str:
@@ -417,12 +418,12 @@ def test_assumed_alignments(at: str, wanted: str, name: str) -> None:
     )
 
 
-def test_an_arena_of_which_nothing_is_known_has_no_alignment() -> None:
+def test_arena_of_unknown_alignment() -> None:
     text = program(GET, view("a"), copy("x", "a"), assumed("4", "a"), beside=POOL)
     refused(text, "assumes 4 of a part of buffer %a, expected at most 1$")
 
 
-def test_an_alignment_of_what_is_not_known_is_told() -> None:
+def test_assumed_alignment_of_a_view_at_unknown_offset_is_reported() -> None:
     loose = "memref<8xf32, strided<[1], offset: ?>>"
     text = program(
         *(arena(), view("a"), copy("x", "a")),
@@ -433,7 +434,7 @@ def test_an_alignment_of_what_is_not_known_is_told() -> None:
     assert unproved(text) == [told]
 
 
-def test_an_alignment_of_other_memory_is_the_callers() -> None:
+def test_assumed_alignment_of_other_memory_is_accepted() -> None:
     assert unproved(program(arena(), view("a"), assumed("4096", "x"), free())) == []
 
 
@@ -462,7 +463,7 @@ def test_streams_in_blocks() -> None:
     assert unproved(text.replace(" {tgraph.stream = 0 : i32}", "")) == []
 
 
-def test_the_report_may_be_left_out() -> None:
+def test_report_is_optional() -> None:
     text = program(arena(), view("a"), copy("x", "a"), copy("a", "y"))
     told = "arenas not freed on every path: 1 (memref.alloc)"
     assert remarks(text) == [told, "1 arena, 1 buffer checked"]

@@ -1,4 +1,4 @@
-"""The bytes of a buffer that a memref may access, in plan-check."""
+"""Tests the bytes of a buffer that `plan-check` assumes a memref to access."""
 
 import pytest
 from plan_checks import numbers, refused, unproved, value, with_numbers
@@ -57,7 +57,9 @@ LIKE = [
 
 
 @pytest.mark.parametrize(("a", "b", "expected"), LIKE)
-def test_same_indices_have_the_same_bytes(a: Extent, b: Extent, expected: bool) -> None:
+def test_extents_that_map_indices_to_the_same_bytes(
+    a: Extent, b: Extent, expected: bool
+) -> None:
     assert a.is_like(b) is expected
     assert b.is_like(a) is expected
 
@@ -120,8 +122,9 @@ def test_overlaps(a: Extent, b: Extent, expected: bool) -> None:
     assert moved[0].overlaps(moved[1]) is expected
 
 
-def test_what_takes_too_long_to_find_out_may_overlap() -> None:
-    """A sum of multiples of 14 numbers: few pairs of these are near one another."""
+def test_hard_overlap_problem_counts_as_overlap() -> None:
+    """Both extents are sums of multiples of 7 strides, and few of their elements are
+    close."""
     first = (3301255190, 2455736430, 3303096808, 2076739130, 3248126120, 3462965050)
     second = (3371106758, 2845103140, 3725866984, 3552656620, 3847360140, 3093214018)
     shape = (2, 2, 3, 2, 4, 4, 3)
@@ -152,7 +155,7 @@ def test_covered(parts: list[Extent], size: int, expected: int) -> None:
     assert covered(parts, size) == expected
 
 
-def test_as_many_as_are_marked() -> None:
+def test_covered_bytes_of_the_largest_marked_size() -> None:
     size = 1 << 24
     parts = [extent(0, (size // 8,)), extent(0, (size // 8,))]
     assert covered(parts, size) == size // 2
@@ -198,7 +201,7 @@ def test_extents(made: str, expected: Extent | None) -> None:
     assert extent_of(value(text), value(text, "x")) == expected
 
 
-def test_an_extent_counts_from_where_its_buffer_starts() -> None:
+def test_extent_is_relative_to_its_buffer() -> None:
     later = "memref<8xf32, strided<[1], offset: 4>>"
     last = "memref<4xf32, strided<[1], offset: 8>>"
     text = program(
@@ -209,8 +212,8 @@ def test_an_extent_counts_from_where_its_buffer_starts() -> None:
     assert extent_of(value(text), value(text, "x")) == extent(32)
 
 
-def test_extents_in_what_starts_at_an_unknown_offset() -> None:
-    """They count from where the memory starts."""
+def test_extents_in_a_memref_at_unknown_offset() -> None:
+    """The extents are relative to the start of the memory."""
     given = "memref<16xf32, strided<[1], offset: ?>>"
     text = program(
         f"%w = memref.cast %x : {M} to {given}",
@@ -223,8 +226,8 @@ def test_extents_in_what_starts_at_an_unknown_offset() -> None:
     assert reach_of(value(text, "u"), value(text, "w"), _unknown) == Range(4, 11)
 
 
-def test_a_part_of_every_second_element() -> None:
-    """From the second on, with steps that are not known."""
+def test_reach_of_a_subview_of_every_second_element() -> None:
+    """%q has every second element of %x. The offset and step of the subview vary."""
     second = "memref<7xf32, strided<[2], offset: 2>>"
     first = (
         f"%q = memref.reinterpret_cast %x to offset: [2], sizes: [7], strides: [2] : "
@@ -249,7 +252,7 @@ def again(at: str = "0", size: str = "8", step: str = "1") -> str:
     )
 
 
-# %u, %w, %k are 0 to 3, 1 to 4, and -2 to 1; %n is not known.
+# %u is in [0, 3], %w in [1, 4], %k in [-2, 1], and %n is unknown.
 REACHES = {
     "static": (part("4"), (4, 11)),
     "an offset": (part("%u"), (0, 10)),
@@ -284,7 +287,7 @@ def test_reaches(made: str, expected: tuple[int, int] | None) -> None:
     assert reach(f"%s = {made}\n{cast}") == expected
 
 
-def test_reaches_of_parts_of_parts() -> None:
+def test_reaches_of_nested_subviews() -> None:
     first = f"%q = {part('2', '6', '2')}"
     assert reach(f"{first}\n%v = {part('1', '4', '1', 'q')}") == (4, 10)
     assert reach(f"{first}\n%v = {part('1', '2', '2', 'q')}") == (4, 8)
@@ -293,7 +296,7 @@ def test_reaches_of_parts_of_parts() -> None:
     assert reach(f"{unknown}\n%v = {part('1', '4', '1', 'q')}") is None
 
 
-def test_a_reach_in_several_dimensions() -> None:
+def test_reach_in_two_dimensions() -> None:
     type = "memref<4x4xf32, strided<[?, ?], offset: ?>>"
     made = (
         "%v = memref.reinterpret_cast %x to offset: [%u], sizes: [4, 4], strides: "
@@ -302,7 +305,7 @@ def test_a_reach_in_several_dimensions() -> None:
     assert reach(made) == (0, 18)
 
 
-def test_a_reach_counts_from_where_its_buffer_starts() -> None:
+def test_reach_is_relative_to_its_buffer() -> None:
     later = "memref<8xf32, strided<[1], offset: 4>>"
     text = with_numbers(
         f"%b = memref.subview %x[4] [8] [1] : {M} to {later}",
@@ -312,7 +315,7 @@ def test_a_reach_counts_from_where_its_buffer_starts() -> None:
     assert reach_of(value(text), value(text, "b"), _unknown) == Range(-3, 1)
 
 
-def test_other_memrefs_reach_what_is_not_known() -> None:
+def test_reach_of_an_unknown_memref_is_unknown() -> None:
     assert reach(f'%v = "test.view"(%x) : ({M}) -> {LOOSE}') is None
 
 
@@ -330,7 +333,7 @@ def seen(made: str, *before: str) -> str:
     return program(arena(), view("a"), copy("x", "a"), *body, copy("a", "y"), free())
 
 
-def test_views_lie_within_their_buffer() -> None:
+def test_views_must_lie_within_their_buffer() -> None:
     assert unproved(seen(part("%u", "13"))) == []
     refused(seen(part("%u", "14")), "accesses elements 0 to 16, expected within .* 16")
     refused(seen(part("%k")), "memref.subview accesses elements -2 to 8, expected with")
@@ -343,8 +346,9 @@ def test_views_lie_within_their_buffer() -> None:
 UNSURE = ["views that may extend beyond their buffer: 1 (memref.subview)"]
 
 
-def test_an_offset_and_a_size_that_follow_from_one_counter() -> None:
-    """The last tile is smaller: taken for independent, they would reach too far."""
+def test_offset_and_size_computed_from_one_counter() -> None:
+    """The last tile is smaller. Taken as independent, offset and size would reach too
+    far."""
     size = "%all = arith.constant 16 : index", "%r = arith.subi %all, %u : index"
     assert unproved(seen(part("%u", "%r"), *size)) == UNSURE
     smaller = "%s = arith.minsi %r, %w : index"
@@ -352,7 +356,7 @@ def test_an_offset_and_a_size_that_follow_from_one_counter() -> None:
     refused(seen(part("1", "%r"), *size), "accesses elements 1 to 16, expected within")
 
 
-def test_an_offset_that_follows_from_two_counters() -> None:
+def test_offset_computed_from_two_counters() -> None:
     inner = "scf.for %j = %u to %c4 step %c1 {", "%d = arith.subi %j, %u : index"
     assert unproved(seen(part("%d") + "\n}", *inner)) == UNSURE
     inner = "scf.for %j = %c0 to %c4 step %c1 {", "%d = arith.subi %j, %u : index"
@@ -369,6 +373,6 @@ def test_an_offset_that_follows_from_two_counters() -> None:
     ],
     ids=["no rank", "no view"],
 )
-def test_what_is_no_view_with_a_rank_reaches_nothing(made: str) -> None:
+def test_unranked_and_unknown_memrefs_have_no_reach(made: str) -> None:
     text = program(arena(), view("a"), copy("x", "a"), f"%v = {made}", free())
     assert not any("reach" in told for told in unproved(text))

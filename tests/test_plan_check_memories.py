@@ -1,4 +1,5 @@
-"""Which memories plan-check treats as arenas, and which views as buffers in them."""
+"""Tests which memories `plan-check` treats as arenas, and which views as buffers in
+them."""
 
 from collections.abc import Callable
 
@@ -25,7 +26,7 @@ HEAD = "%c0 = arith.constant 0 : index\n%c64 = arith.constant 64 : index\n"
 
 
 def pair(at: str, of: str = "arena", type: str = I8) -> str:
-    """Buffers %a and %b: %a is read after both are written."""
+    """Lines with buffers %a and %b. Both are written, and then %a is read."""
     return lines(
         *(view("a", of=of, arena=type), view("b", at, of=of, arena=type)),
         *(copy("x", "a"), copy("x", "b"), copy("a", "y")),
@@ -38,7 +39,7 @@ def called(at: str) -> str:
 
 
 def of_arena(at: str, *around: str) -> str:
-    """The arena, %a and %b inside other operations."""
+    """A program with the arena, %a and %b inside of other operations."""
     first, *last = around
     return program(first, arena(), pair(at), free(), *last)
 
@@ -105,7 +106,7 @@ ARENAS: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("make", ARENAS.values(), ids=ARENAS)
-def test_an_arena_is_any_memory_with_views(make: Callable[[str], str]) -> None:
+def test_memory_with_views_is_an_arena(make: Callable[[str], str]) -> None:
     (buffers,) = places(make("%c64"))
     assert buffers == [("%a", 0, 64), ("%b", 64, 64)]
     refused(
@@ -114,7 +115,8 @@ def test_an_arena_is_any_memory_with_views(make: Callable[[str], str]) -> None:
 
 
 def parts(second: str, then: str = "") -> str:
-    """%low and %high are halves of the arena; %a lies in one and %b in the other."""
+    """A program in which %low and %high are halves of the arena, %a lies in one, and %b
+    in the other."""
     half = "memref<128xi8>"
     return program(
         *(arena(), view("low", type=half), view("high", "%c128", half), then),
@@ -126,11 +128,11 @@ def parts(second: str, then: str = "") -> str:
     )
 
 
-def test_a_view_that_is_divided_is_a_part_of_the_arena() -> None:
+def test_view_that_only_views_divide_is_no_buffer() -> None:
     assert places(parts("%c64")) == [[("%a", 64, 64), ("%b", 192, 64)]]
 
 
-def test_parts_of_parts() -> None:
+def test_nested_views() -> None:
     text = program(
         *(arena(), view("o", "%c64", "memref<192xi8>")),
         "%q = memref.cast %o : memref<192xi8> to memref<?xi8>",
@@ -143,7 +145,7 @@ def test_parts_of_parts() -> None:
     ]
 
 
-def test_parts_may_overlap() -> None:
+def test_overlapping_views() -> None:
     half = "memref<128xi8>"
     text = program(
         *(arena(), view("low", type=half), view("high", "%c64", half)),
@@ -153,8 +155,8 @@ def test_parts_may_overlap() -> None:
     refused(text, r"uses buffer %a, whose bytes \[64, 128\) now belong to buffer %b")
 
 
-def test_a_part_that_is_used_otherwise_is_a_buffer() -> None:
-    """What lies in it counts as all of it."""
+def test_divided_view_with_other_uses_is_a_buffer() -> None:
+    """Accesses to buffers in the view count as accesses to the whole view."""
     text = parts("%c64", '"test.use"(%low) : (memref<128xi8>) -> ()')
     assert places(text) == [[("%low", 0, 128), ("%b", 192, 64)]]
     assert unproved(text) == [
@@ -164,7 +166,7 @@ def test_a_part_that_is_used_otherwise_is_a_buffer() -> None:
     ]
 
 
-def test_views_of_a_buffer_behind_a_cast_count_as_all_of_it() -> None:
+def test_view_of_a_cast_buffer_counts_as_the_whole_buffer() -> None:
     text = program(
         *(arena(), view("a", type="memref<64xi8>")),
         "%byte = arith.constant 1 : i8",
@@ -176,7 +178,7 @@ def test_views_of_a_buffer_behind_a_cast_count_as_all_of_it() -> None:
     assert len(unproved(text)) == 1
 
 
-def test_an_offset_of_a_part_has_to_be_known() -> None:
+def test_view_at_unknown_offset_is_refused() -> None:
     half = "memref<128xi8>"
     text = program(
         arena(), view("low", "%n", half), view("a", of="low", arena=half), free()
@@ -184,7 +186,7 @@ def test_an_offset_of_a_part_has_to_be_known() -> None:
     refused(text, "the offset of buffer %low is unknown")
 
 
-def test_a_part_at_an_offset_adds_to_that_of_its_buffer() -> None:
+def test_offsets_of_nested_views_add_up() -> None:
     half = "memref<128xi8>"
     text = program(
         *(arena(), view("low", "%c192", half), view("a", "%c64", of="low", arena=half)),
@@ -207,7 +209,7 @@ def test_a_part_at_an_offset_adds_to_that_of_its_buffer() -> None:
     ],
     ids=["selected", "yielded", "a block's", "of a region", "a part"],
 )
-def test_a_memory_that_is_not_known_is_told(given: str) -> None:
+def test_unknown_memory_is_reported(given: str) -> None:
     text = program(
         *(arena(), arena("other"), given, view("a", of="k"), copy("x", "a")),
         *(copy("a", "y"), free(), free("other")),
@@ -219,7 +221,7 @@ def test_a_memory_that_is_not_known_is_told(given: str) -> None:
     assert places(text) == []
 
 
-def test_a_loop_forwards_a_memory_that_is_not_known() -> None:
+def test_memory_carried_by_a_loop_is_reported() -> None:
     text = program(
         arena(),
         f"%r = scf.for %t = %c0 to %n step %c1 iter_args(%k = %arena) -> ({I8}) {{",
@@ -246,23 +248,23 @@ PLACES = {
 
 
 @pytest.mark.parametrize(("at", "number", "message"), PLACES.values(), ids=PLACES)
-def test_a_buffer_lies_within_its_arena(at: str, number: int, message: str) -> None:
+def test_misplaced_buffers_are_refused(at: str, number: int, message: str) -> None:
     offset = f"%at = arith.constant {number} : index"
     text = program(offset, loop(arena(), view("a", at), free()))
     refused(text, "buffer %a (lies in bytes|has) " + message)
 
 
-def test_a_buffer_without_a_name() -> None:
-    """It has the name of nothing that is in the text."""
+def test_unnamed_buffer() -> None:
+    """The error shows `%?`, which is not a name in the text."""
     text = program(arena(), view("7", "%c256"), free())
     refused(text, r"buffer %\? lies in bytes")
 
 
-def test_the_last_byte_is_within() -> None:
+def test_buffer_at_the_end_of_the_arena() -> None:
     assert places(program(arena(), view("a", "%c192"), free())) == [[("%a", 192, 64)]]
 
 
-NATURAL = {  # type, size of 8, alignment that it wants
+NATURAL = {  # the alignment that eight elements of a type need
     "f32": 4,
     "f64": 8,
     "i8": 1,
@@ -301,7 +303,7 @@ def test_elements_have_their_natural_alignment(element: str, natural: int) -> No
         )
 
 
-def test_an_arena_that_is_no_allocation_has_no_alignment() -> None:
+def test_arena_of_the_caller_has_alignment_1() -> None:
     text = called("%c64")
     (pool,) = pools(text)
     assert (pool.alignment, pool.size) == (1, 256)
@@ -310,13 +312,13 @@ def test_an_arena_that_is_no_allocation_has_no_alignment() -> None:
     assert places(text)[0][1] == ("%b", 100, 64)
 
 
-def test_one_on_the_stack_may_have_an_alignment() -> None:
+def test_alignment_of_an_arena_on_the_stack() -> None:
     text = ARENAS["on the stack"]("%c64")
     assert pools(text)[0].alignment == 64
     assert pools(text.replace(" {alignment = 64 : i64}", ""))[0].alignment == 1
 
 
-def test_the_caller_makes_an_argument_large_enough() -> None:
+def test_caller_determines_the_size_of_an_argument() -> None:
     text = called("%c64").replace(I8, LOOSE)
     assert [(p.size, len(p.buffers)) for p in pools(text)] == [(128, 2)]
     assert unproved(text) == [
@@ -327,7 +329,7 @@ def test_the_caller_makes_an_argument_large_enough() -> None:
     assert [(p.size, len(p.buffers)) for p in pools(text)] == [(64, 1)]
 
 
-def test_what_uses_an_arena_otherwise_has_all_of_it() -> None:
+def test_other_use_of_an_arena_owns_all_of_it() -> None:
     use = f'"test.use"(%arena) : ({I8}) -> ()'
     text = program(arena(), use, view("a"), copy("x", "a"), copy("a", "y"), free())
     assert places(text) == [[("%arena", 0, 256), ("%a", 0, 64)]]
@@ -335,7 +337,7 @@ def test_what_uses_an_arena_otherwise_has_all_of_it() -> None:
     refused(late, r"uses buffer %a, whose bytes \[0, 64\) now belong to buffer %arena")
 
 
-def test_what_uses_it_under_another_name_has_all_of_it() -> None:
+def test_use_under_an_alias_owns_all_of_the_arena() -> None:
     text = program(
         *(arena(), view("a"), copy("x", "a")),
         f"%k = memref.cast %arena : {I8} to {LOOSE}",
@@ -346,7 +348,8 @@ def test_what_uses_it_under_another_name_has_all_of_it() -> None:
 
 
 def test_arenas_are_in_program_order() -> None:
-    """By where they are allocated, arguments first; not by their views."""
+    """The order is that of the allocations, with arguments first, not that of the
+    views."""
     text = f"func.func @g(%given: {I8}, %x: {M}) {{\n" + lines(
         *(arena("first"), arena("second"), HEAD, view("b", of="second")),
         *(view("a", of="first"), view("c", of="given"), free("first"), free("second")),
@@ -362,7 +365,7 @@ def test_arenas_and_buffers_are_counted() -> None:
     assert remarks(program(copy("x", "y"))) == ["0 arenas, 0 buffers checked"]
 
 
-def test_a_buffer_with_several_lives_counts_once() -> None:
+def test_buffer_with_two_live_ranges_counts_once() -> None:
     text = program(
         *(arena(), view("a"), copy("x", "a"), copy("a", "y"), copy("x", "a")),
         *(copy("a", "y"), free()),
@@ -371,7 +374,7 @@ def test_a_buffer_with_several_lives_counts_once() -> None:
     assert remarks(text) == ["1 arena, 1 buffer checked"]
 
 
-def test_views_outside_of_functions_are_told() -> None:
+def test_views_outside_of_functions_are_reported() -> None:
     text = (
         '"test.func"() ({\n'
         + lines("%c0 = arith.constant 0 : index", arena(), view("a"), view("b"))
@@ -383,12 +386,12 @@ def test_views_outside_of_functions_are_told() -> None:
     ]
 
 
-def test_an_offset_that_follows_from_a_loop_is_not_known() -> None:
+def test_offset_computed_from_a_loop_counter_is_unknown() -> None:
     text = program(arena(), loop(view("a", "%t"), copy("x", "a")), free())
     refused(text, "the offset of buffer %a is unknown")
 
 
-def test_a_buffer_that_one_iteration_makes_is_no_others() -> None:
+def test_buffer_created_in_a_concurrent_loop_is_refused() -> None:
     text = program(arena(), parallel(view("a"), each("x", "a"), to="%c2"), free())
     refused(
         text, "buffer %a is created inside scf.parallel, which may run concurrently"
@@ -399,7 +402,7 @@ OWN = "memref.view %arena[{at}][] {{tgraph.alignment = {own} : i64}} : "
 
 
 @pytest.mark.parametrize(("at", "own"), [("%c8", 16), ("%c16", 32), ("%c0", 128)])
-def test_a_buffer_with_an_alignment_of_its_own(at: str, own: int) -> None:
+def test_buffer_with_its_own_alignment(at: str, own: int) -> None:
     def text(at: str, own: int) -> str:
         views = f"%a = {OWN.format(at=at, own=own)}{I8} to {M}"
         return program(arena(), views, copy("x", "a"), copy("a", "y"), free())

@@ -1,4 +1,4 @@
-"""Which operands an operation may overwrite, in plan-check, rule by rule."""
+"""Tests which operands `plan-check` lets an operation overwrite, rule by rule."""
 
 import pytest
 from plan_checks import refused, unproved
@@ -31,7 +31,8 @@ TWICE = "calls that pass the same memory twice: 1 (func.call)"
 
 
 def on(operation: str, *more: str, beside: str = "") -> str:
-    """A program in which %a and %b are written, disjoint buffers of 16 elements."""
+    """A program with disjoint written buffers %a and %b of 16 elements, and
+    `operation`."""
     return program(
         *(arena(alignment=4), view("a"), view("b", "%c64"), copy("x", "a")),
         *(copy("x", "b"), *more, operation, copy("a", "y"), copy("b", "z"), free()),
@@ -62,7 +63,7 @@ def neg(source: str, target: str, type: str = M, to: str | None = None) -> str:
 
 
 def parts(first: int, second: int) -> list[str]:
-    """An operation that reads %u and writes %v, which are parts of %a."""
+    """An operation that reads %u and writes %v, and these views of parts of %a."""
     operation = neg("u", "v", strided(first), strided(second))
     return [operation, part("u", first), part("v", second)]
 
@@ -78,7 +79,7 @@ def two_outputs(first: str, second: str, source: str = "x") -> str:
 
 
 def with_region(inside: str, source: str = "x", target: str = "b") -> str:
-    """An elementwise operation whose region does more."""
+    """An elementwise operation whose region also contains `inside`."""
     text = each(source, target).replace("linalg.yield", f"{inside}\nlinalg.yield")
     return text
 
@@ -295,17 +296,17 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize(("body", "told"), UNKNOWN.values(), ids=UNKNOWN)
-def test_what_is_not_known_is_told(body: list[str], told: str) -> None:
+def test_unknown_overlaps_are_reported(body: list[str], told: str) -> None:
     operation, *before = body
     assert told in unproved(on(operation, *before))
 
 
-def test_one_of_two_others_is_sound() -> None:
+def test_selected_operand_in_other_memory_is_sound() -> None:
     choice = f"%e = arith.select %p, %a, %x : {M}"
     assert unproved(on(neg("e", "b"), choice)) == []
 
 
-def test_a_region_that_only_reads_operands() -> None:
+def test_region_that_only_reads_operands() -> None:
     text = on(with_region(f"%more = memref.load %a[%c0] : {M}", source="a"))
     assert unproved(text) == []
 
@@ -346,7 +347,7 @@ def test_calls_with_three() -> None:
     assert TWICE in unproved(on(call, beside=g))
 
 
-# Fusions: what is declared is proved.
+# Fusions: the operands that a fusion declares as overwritable are checked.
 
 T, ROW, COLUMN = "tensor<4x4xf32>", "tensor<4xf32>", "tensor<4x1xf32>"
 
@@ -444,7 +445,7 @@ def fusion(body: list[str], target: str = "a") -> str:
 
 @pytest.fixture
 def declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes every fusion declare that it may overwrite all operands."""
+    """Makes every fusion declare that its result may overwrite any operand."""
     monkeypatch.setattr(operands, "overwritable", lambda op: (0, 1))
 
 
@@ -456,11 +457,11 @@ def test_fusions_in_place(body: list[str]) -> None:
 
 @pytest.mark.usefixtures("declared")
 @pytest.mark.parametrize("body", NOT_IN_PLACE.values(), ids=NOT_IN_PLACE)
-def test_fusions_that_are_not_in_place(body: list[str]) -> None:
+def test_fusions_that_cannot_be_in_place(body: list[str]) -> None:
     refused(fusion(body), "tgraph.fusion " + OVER.format(2, 0))
 
 
-def test_fusions_that_do_not_say_so() -> None:
+def test_fusions_with_their_own_declarations() -> None:
     body = NOT_IN_PLACE["reversed"]
     refused(fusion(body), "tgraph.fusion " + OVER.format(2, 0))
     assert unproved(fusion(IN_PLACE["elementwise"])) == []

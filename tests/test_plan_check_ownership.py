@@ -1,4 +1,4 @@
-"""Frees, writes and waits on all paths of a function, in plan-check."""
+"""Tests how `plan-check` tracks frees, writes and waits on all paths of a function."""
 
 import pytest
 from plan_checks import places, pools, refused, unproved
@@ -51,7 +51,7 @@ FREED = {
 
 
 @pytest.mark.parametrize("body", FREED.values(), ids=FREED)
-def test_freed_once(body: list[str]) -> None:
+def test_arena_freed_once_on_every_path(body: list[str]) -> None:
     assert unproved(program(*body)) == []
 
 
@@ -81,7 +81,7 @@ NOT_FREED = {
 
 
 @pytest.mark.parametrize(("body", "told"), NOT_FREED.values(), ids=NOT_FREED)
-def test_what_may_not_be_freed_is_told(body: list[str], told: list[str]) -> None:
+def test_possibly_unfreed_arenas_are_reported(body: list[str], told: list[str]) -> None:
     assert unproved(program(*body)) == told
 
 
@@ -184,11 +184,11 @@ BAD_FREES = {
 
 
 @pytest.mark.parametrize(("body", "message"), BAD_FREES.values(), ids=BAD_FREES)
-def test_bad_frees(body: list[str], message: str) -> None:
+def test_wrong_frees_are_refused(body: list[str], message: str) -> None:
     refused(program(*body, beside=POOL), message)
 
 
-def test_an_argument_that_is_an_arena_is_not_freed() -> None:
+def test_free_of_an_argument_is_refused() -> None:
     text = program(
         beside=f"func.func @g(%arena: {I8}, %x: {M}, %y: {M}) {{\n"
         "%c0 = arith.constant 0 : index\n" + lines(USE, free(), "return\n}")
@@ -196,8 +196,9 @@ def test_an_argument_that_is_an_arena_is_not_freed() -> None:
     refused(text, "memref.dealloc frees %a, expected memory from memref.alloc")
 
 
-def test_a_memory_that_is_allocated_again_is_new() -> None:
-    """Buffers of the last iteration's are freed, those of this one are not."""
+def test_memory_allocated_in_each_iteration_is_new() -> None:
+    """The buffers of the previous iteration are freed, but those of this iteration are
+    not."""
     body = (arena(), view("a"), view("b"), copy("x", "a"), copy("a", "y"))
     again = (copy("x", "b"), copy("b", "y"))
     assert unproved(program(loop(*body, *again, free()))) == []
@@ -330,8 +331,9 @@ UNWRITTEN = {
 
 
 @pytest.mark.parametrize(("body", "message"), UNWRITTEN.values(), ids=UNWRITTEN)
-def test_what_may_not_be_written_is_not_read(body: list[str], message: str) -> None:
-    """By operations of tgraph; others are told of, where that is all of it."""
+def test_reads_of_possibly_unwritten_buffers(body: list[str], message: str) -> None:
+    """Reads by tgraph operations are errors. Reads by other operations are reported if
+    they read the whole buffer."""
 
     def text(read: str, other: str = "") -> str:
         return program(arena(), other, view("a"), *body, read, free())
@@ -408,7 +410,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("read", ["a", "b"])
-def test_a_store_to_one_of_two_may_have_written_either(read: str) -> None:
+def test_store_to_a_selected_buffer_counts_for_both(read: str) -> None:
     text = program(
         *(arena(), view("a"), view("b", "%c64")),
         *(f"%e = arith.select %p, %a, %b : {M}", "%v = arith.constant 0.0 : f32"),
@@ -418,12 +420,12 @@ def test_a_store_to_one_of_two_may_have_written_either(read: str) -> None:
 
 
 @pytest.mark.parametrize("body", WRITTEN.values(), ids=WRITTEN)
-def test_what_is_written_is_read(body: list[str]) -> None:
+def test_reads_of_written_buffers(body: list[str]) -> None:
     found = unproved(program(arena(), view("a"), *body, neg("a", "y"), free()))
     assert not any("written" in each for each in found)
 
 
-def test_parts_may_be_read_when_any_is_written() -> None:
+def test_read_of_a_part_needs_a_write_of_any_part() -> None:
     text = program(
         *(arena(), view("a"), half("h", 0), fill("h", strided(0)), half("i", 8)),
         *(neg("i", "i", strided(8)), free()),
@@ -431,7 +433,7 @@ def test_parts_may_be_read_when_any_is_written() -> None:
     assert unproved(text) == []
 
 
-def test_an_element_may_be_read_when_any_is_written() -> None:
+def test_read_of_an_element_needs_a_write_of_any_element() -> None:
     load = f"%l = memref.load %a[%n] : {M}"
     store = f"memref.store %v, %a[%n] : {M}"
     head = (arena(), view("a"), "%v = arith.constant 0.0 : f32")
@@ -440,18 +442,18 @@ def test_an_element_may_be_read_when_any_is_written() -> None:
     assert unproved(program(*head, load, store, free())) == [told]
 
 
-def test_a_part_of_what_is_not_written_is_not_read() -> None:
+def test_read_of_a_part_of_an_unwritten_buffer_is_refused() -> None:
     text = program(arena(), view("a"), half("h", 0), neg("h", "h", strided(0)), free())
     refused(text, "tgraph.negate .*" + NEVER)
 
 
-def test_what_is_made_anew_is_not_written() -> None:
+def test_buffer_created_again_is_unwritten() -> None:
     body = (copy("a", "y"), copy("x", "a"))
     text = program(arena(), loop(view("a"), *body), free())
     assert unproved(text) == [NOT_YET]
 
 
-def test_what_is_allocated_anew_is_not_written() -> None:
+def test_arena_allocated_again_is_unwritten() -> None:
     use = f'"test.use"(%arena) : ({I8}) -> ()'
     read = f"tgraph.negate %arena outs(%arena) : {I8}"
     refused(
@@ -460,8 +462,8 @@ def test_what_is_allocated_anew_is_not_written() -> None:
     )
 
 
-def test_what_is_given_is_written() -> None:
-    """A global, as all that the caller has."""
+def test_memory_of_the_caller_counts_as_written() -> None:
+    """A global counts as written, like all memory of the caller."""
     read = f"tgraph.negate %arena outs(%arena) : {I8}"
     text = program(
         f"%arena = memref.get_global @pool : {I8}", view("a"), read, beside=POOL
@@ -469,8 +471,8 @@ def test_what_is_given_is_written() -> None:
     assert unproved(text) == []
 
 
-def test_buffers_in_what_is_given_are_told_of() -> None:
-    """They may hold something: it is no error."""
+def test_reads_of_buffers_in_memory_of_the_caller_are_reported() -> None:
+    """The caller may have written the buffers, so the read is no error."""
     text = program(
         f"%arena = memref.get_global @pool : {I8}",
         *(view("a"), neg("a", "y")),
@@ -481,7 +483,7 @@ def test_buffers_in_what_is_given_are_told_of() -> None:
     ]
 
 
-def test_an_operation_that_only_reads_writes_nothing() -> None:
+def test_read_does_not_count_as_a_write() -> None:
     text = program(
         *(arena(), view("a"), f"%v = memref.load %a[%c0] : {M}", neg("a", "y"), free())
     )
@@ -498,7 +500,7 @@ def with_result(*body: str) -> str:
     )
 
 
-def test_a_result_that_nobody_writes() -> None:
+def test_unwritten_result_is_refused() -> None:
     refused(with_result(), "func.return returns buffer %r, expected an earlier write")
     read = f"%v = memref.load %r[%c0] : {M}"
     message = "results that may not be completely written: 1 (func.return)"
@@ -520,18 +522,18 @@ RESULTS_IN_PART = {
 
 
 @pytest.mark.parametrize("body", RESULTS_IN_PART.values(), ids=RESULTS_IN_PART)
-def test_a_result_that_is_not_written_as_a_whole_is_told(body: list[str]) -> None:
+def test_partly_written_results_are_reported(body: list[str]) -> None:
     assert unproved(with_result(*body)) == [
         "results that may not be completely written: 1 (func.return)"
     ]
 
 
-def test_a_block_that_returns_without_a_result() -> None:
+def test_return_that_skips_the_write_of_a_result() -> None:
     body = ("cf.cond_br %p, ^o, ^e", "^o:", "return", "^e:", copy("x", "r"))
     refused(with_result(*body), "func.return returns buffer %r")
 
 
-# What goes on when an operation ends.
+# Asynchronous transfers, which go on after the operation that starts them.
 
 WAITED = [form for form in FORMS if form != "unknown"]
 
@@ -546,7 +548,7 @@ def transfer(form: str, *between: str, after: str = "") -> str:
 
 
 @pytest.mark.parametrize("form", WAITED)
-def test_a_transfer_has_its_buffers_until_the_wait(form: str) -> None:
+def test_transfer_owns_its_buffers_until_the_wait(form: str) -> None:
     takes_source = (copy("x", "c"), copy("c", "y"))
     takes_target = (copy("x", "d"), copy("d", "y"))
     assert unproved(transfer(form, copy("x", "y"), after=lines(*takes_source))) == []
@@ -556,10 +558,10 @@ def test_a_transfer_has_its_buffers_until_the_wait(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", WAITED)
-def test_a_transfer_without_a_wait_is_told(form: str) -> None:
+def test_transfer_without_a_wait(form: str) -> None:
     text = transfer(form).replace(FORMS[form].wait, "")
     (name,) = {line.split('"')[1] for line in [FORMS[form].start.partition("(")[0]]}
-    if "dma" in name:  # nobody else knows the tag
+    if "dma" in name:  # no other operation knows the tag
         waits = name.replace("start", "wait")
         refused(text, f"nothing waits for {name}, expected {waits} with its tag")
         text = text.replace(
@@ -574,7 +576,7 @@ UNKNOWN = ["transfers without a known wait: 1 (memref.dma_start)"]
 
 
 def with_tags(*body: str) -> str:
-    """A program with %a and %b in an arena, where %a is written, and with tags."""
+    """A program with tags, and an arena with views %a, which is written, and %b."""
     views = view("a"), view("b", "%c64")
     return program(DMA.tags, arena(), *views, copy("x", "a"), *body, free())
 
@@ -582,11 +584,11 @@ def with_tags(*body: str) -> str:
 @pytest.mark.parametrize(
     "body", [(FETCHED, FETCHED), (loop(FETCHED),), (loop(FETCHED, FETCHED),)]
 )
-def test_a_tag_is_used_again_after_the_wait(body: tuple[str, ...]) -> None:
+def test_tag_is_reused_after_the_wait(body: tuple[str, ...]) -> None:
     assert unproved(with_tags(*body)) == []
 
 
-def test_a_tag_of_two_transfers_is_waited_for_twice() -> None:
+def test_tag_of_two_transfers_needs_two_waits() -> None:
     both = DMA.start, DMA.start.replace("%b,", "%y,"), DMA.wait
     assert unproved(with_tags(*both, DMA.wait, copy("b", "y"))) == []
     refused(
@@ -594,7 +596,7 @@ def test_a_tag_of_two_transfers_is_waited_for_twice() -> None:
     )
 
 
-def test_a_wait_for_fewer_elements_is_none() -> None:
+def test_wait_for_fewer_elements_does_not_count() -> None:
     fewer = DMA.wait.replace("%c16", "%c8")
     assert unproved(with_tags(DMA.start, fewer, copy("b", "y"))) == UNKNOWN
 
@@ -612,8 +614,8 @@ def test_a_wait_for_fewer_elements_is_none() -> None:
         ),
     ],
 )
-def test_a_wait_for_a_tag_that_has_another_name_is_none(names: tuple[str, ...]) -> None:
-    """The transfer that was started with that name may end it."""
+def test_wait_under_an_alias_of_the_tag_does_not_count(names: tuple[str, ...]) -> None:
+    """The wait may end the transfer that was started under the same name."""
     starts = DMA.start, DMA.start.replace("%b,", "%z,")
     first, second = (
         [x.replace("%tag", tag) for x in (start, DMA.wait)]
@@ -626,46 +628,46 @@ def test_a_wait_for_a_tag_that_has_another_name_is_none(names: tuple[str, ...]) 
     ]
 
 
-def test_iterations_that_run_at_once_may_not_share_a_tag() -> None:
+def test_concurrent_iterations_must_not_share_a_tag() -> None:
     assert UNKNOWN[0] in unproved(with_tags(parallel(FETCHED, to="%c2")))
 
 
-def test_transfers_between_arguments_are_waited_for() -> None:
+def test_transfers_between_arguments_need_a_wait() -> None:
     start = DMA.start.replace("(%a,", "(%x,").replace("%b,", "%y,")
     refused(with_tags(start), "nothing waits for memref.dma_start")
     assert unproved(with_tags(branch([start], []), DMA.wait)) == UNKNOWN
 
 
-def test_branches_may_both_wait() -> None:
+def test_waits_in_both_branches() -> None:
     both = branch([DMA.wait, copy("b", "y")], [DMA.wait])
     assert unproved(with_tags(DMA.start, both)) == []
     assert unproved(with_tags(branch([DMA.start], [DMA.start]), DMA.wait)) == []
 
 
-def test_a_wait_for_nothing_is_refused() -> None:
+def test_wait_without_a_transfer_is_refused() -> None:
     for body in (DMA.wait, FETCHED), (DMA.wait,), (branch([DMA.wait]),):
         refused(with_tags(*body), "memref.dma_wait waits for nothing")
 
 
-def test_a_wait_on_a_path_that_may_not_be_taken_is_told() -> None:
-    """The first iteration may not take it."""
+def test_wait_on_one_path_is_reported() -> None:
+    """The first iteration may skip the branch with the wait."""
     body = branch([DMA.wait]), DMA.start
     assert unproved(with_tags(loop(*body), DMA.wait)) == UNKNOWN
 
 
-def test_an_element_of_a_tag_is_another_one_in_another_iteration() -> None:
+def test_tag_element_differs_between_iterations() -> None:
     start, wait = (x.replace("%tag, %c0", "%tag, %t") for x in (DMA.start, DMA.wait))
     assert unproved(with_tags(loop(start, copy("x", "z"), wait))) == []
     assert UNKNOWN[0] in unproved(with_tags(loop(start), loop(wait)))
 
 
-def test_a_tag_of_the_caller_may_be_that_of_others() -> None:
+def test_tag_of_the_caller_is_reported() -> None:
     text = with_tags(FETCHED).replace("%x: ", "%given: memref<1xi32>, %x: ")
     told = ["transfers with a tag that callers may use too: 1 (memref.dma_start)"]
     assert unproved(text.replace("%tag,", "%given,")) == told
 
 
-def test_a_loop_that_forwards_a_tag_may_have_others_under_way() -> None:
+def test_tag_carried_by_a_loop_is_unknown() -> None:
     tag = "memref<1xi32>"
     args = f"iter_args(%given = %tag) -> ({tag})"
     forwarding = f"%last = scf.for %t = %c0 to %n step %c1 {args} {{"
@@ -674,7 +676,7 @@ def test_a_loop_that_forwards_a_tag_may_have_others_under_way() -> None:
     assert unproved(text) == UNKNOWN
 
 
-def test_a_global_may_be_read_under_another_name() -> None:
+def test_read_under_an_alias_of_the_transfer_target() -> None:
     held = f'memref.global "private" @held : {M} = uninitialized\n'
     text = with_tags(
         *(f"%{name} = memref.get_global @held : {M}" for name in "gh"),
@@ -687,28 +689,28 @@ def test_a_global_may_be_read_under_another_name() -> None:
 
 
 @pytest.mark.parametrize("form", WAITED)
-def test_freed_before_the_wait(form: str) -> None:
+def test_free_before_the_wait_is_refused(form: str) -> None:
     text = transfer(form).replace(lines(FORMS[form].wait, "", free()), "")
     assert free() not in text
     text = text.replace("return\n}", lines(free(), FORMS[form].wait, "return\n}"))
     refused(text, "uses buffer %a after its arena was freed")
 
 
-def test_a_transfer_of_other_memory_is_not_told() -> None:
+def test_transfer_outside_of_arenas_is_not_reported() -> None:
     start = FORMS["gpu"].start.replace("(%b, %a)", "(%y, %x)")
     assert unproved(program(arena(), USE, start, free())) == []
 
 
-def test_what_an_unknown_operation_starts_is_told() -> None:
+def test_transfer_of_an_unknown_operation_is_reported() -> None:
     assert unproved(transfer("unknown")) == [
         "escaping addresses of buffers, uses not checked: 1 (test.start)"
     ]
 
 
-# What lives on, and what is made where it may not be.
+# Lifetimes of buffers and arenas, and buffers created in loops.
 
 
-def test_a_buffer_does_not_outlive_its_arena() -> None:
+def test_buffer_must_not_outlive_its_arena() -> None:
     text = program(
         beside=f"func.func @g(%x: {M}) -> {M} {{\n%c0 = arith.constant 0 : index\n"
         + lines(arena(), view("a"), copy("x", "a"), f"return %a : {M}\n}}")
@@ -716,7 +718,7 @@ def test_a_buffer_does_not_outlive_its_arena() -> None:
     refused(text, "func.return passes on a buffer of an arena, expected no buffer")
 
 
-def test_a_buffer_of_what_is_given_may_be_returned() -> None:
+def test_buffer_in_memory_of_the_caller_may_be_returned() -> None:
     text = program(
         beside=f"func.func @g(%arena: {I8}, %x: {M}) -> {M} {{\n"
         "%c0 = arith.constant 0 : index\n"
@@ -726,7 +728,7 @@ def test_a_buffer_of_what_is_given_may_be_returned() -> None:
 
 
 @pytest.mark.parametrize("read_first", [True, False])
-def test_an_argument_does_not_stand_for_what_is_made_anew(read_first: bool) -> None:
+def test_block_argument_refers_to_the_previous_instance(read_first: bool) -> None:
     uses = [each("x", "a"), copy("k", "y")]
     text = program(
         *(arena(), view("b", "%c64"), copy("x", "b"), f"cf.br ^h(%b : {M})"),
@@ -739,13 +741,13 @@ def test_an_argument_does_not_stand_for_what_is_made_anew(read_first: bool) -> N
         refused(text, "uses buffer %a, whose bytes may now belong to another buffer")
 
 
-def test_concurrent_iterations_have_what_is_allocated_outside_in_common() -> None:
+def test_concurrent_iterations_share_an_outer_arena() -> None:
     outside = (view("a"), view("b"))
     inside = parallel(copy("x", "a"), copy("a", "y"), copy("x", "b"), to="%c2")
     refused(program(arena(), *outside, inside, free()), "scf.parallel uses buffer %a")
 
 
-def test_concurrent_iterations_have_what_is_allocated_inside_each() -> None:
+def test_concurrent_iterations_have_their_own_inner_arenas() -> None:
     body = (
         *(arena(), view("a"), view("b"), copy("x", "a"), copy("a", "y")),
         *(copy("x", "b"), copy("b", "y"), free()),
@@ -761,7 +763,7 @@ def test_concurrent_iterations_have_what_is_allocated_inside_each() -> None:
     )
 
 
-def test_unequal_buffers_of_one_operation() -> None:
+def test_operation_with_partly_overlapping_buffers() -> None:
     text = program(
         *(arena(alignment=4), view("a"), view("b", "%c32"), copy("x", "a")),
         *(add("a", "x", "b"), free()),
@@ -773,25 +775,25 @@ def test_unequal_buffers_of_one_operation() -> None:
 
 
 def carried(last: str) -> str:
-    """%r is %a, or what the last iteration yields."""
+    """A loop whose result %r is %a, or `last` as yielded by the last iteration."""
     return lines(
         f"%r = scf.for %t = %c0 to %n step %c1 iter_args(%k = %a) -> ({M}) {{",
         f"scf.yield {last} : {M}\n}}",
     )
 
 
-def test_what_only_hands_buffers_on_is_not_told() -> None:
+def test_forwarding_a_buffer_is_not_reported() -> None:
     body = (copy("x", "a"), carried("%k"), copy("r", "y"))
     assert unproved(program(arena(), view("a"), *body, free())) == []
 
 
-def test_what_may_be_other_memory_may_be_read() -> None:
+def test_read_of_a_buffer_or_other_memory_is_accepted() -> None:
     text = program(arena(), view("a"), carried("%x"), neg("r", "y"), free())
     assert unproved(text) == []
 
 
-def test_a_read_of_all_and_of_a_part() -> None:
-    """The part does not hide that all is read."""
+def test_read_of_a_whole_and_of_a_part() -> None:
+    """A read of a part of a buffer does not hide a read of the whole buffer."""
     backwards = strided(15, 16, -1)
     text = program(
         *(arena(), view("a"), half("h", 0), fill("h", strided(0))),
@@ -802,11 +804,11 @@ def test_a_read_of_all_and_of_a_part() -> None:
     refused(text, "reads all 64 bytes of buffer %a, of which at most 32 were written")
 
 
-def test_a_result_is_not_read_before_it_is_written() -> None:
+def test_read_of_an_unwritten_result_is_refused() -> None:
     refused(with_result(neg("r", "r")), "reads buffer %r, expected an earlier write$")
 
 
-def test_a_result_behind_arenas() -> None:
+def test_results_are_tracked_beside_arenas() -> None:
     write = branch([copy("x", "r")])
     text = with_result(arena(), view("a"), view("b"), write, free())
     assert unproved(text) == [
@@ -816,7 +818,7 @@ def test_a_result_behind_arenas() -> None:
     refused(text, "func.return returns buffer %r, expected an earlier write")
 
 
-def test_an_arena_behind_others_is_not_freed() -> None:
+def test_unfreed_arena_after_a_freed_one() -> None:
     first = (arena("first"), view("b", of="first"), free("first"))
     assert unproved(program(*first, loop(arena(), USE))) == [AGAIN, KEPT]
 
@@ -824,19 +826,19 @@ def test_an_arena_behind_others_is_not_freed() -> None:
 ALL = f'"test.use"(%arena) : ({I8}) -> ()'
 
 
-def test_an_arena_that_is_allocated_anew_was_not_used() -> None:
+def test_arena_allocated_again_is_unused() -> None:
     body = (arena(), USE, ALL, free())
     (told,) = unproved(program(loop(*body)))
     assert "unknown effect" in told
 
 
-def test_what_is_given_holds_what_a_buffer_takes() -> None:
+def test_global_loses_the_bytes_of_its_buffers() -> None:
     get = f"%arena = memref.get_global @pool : {I8}"
     text = program(get, view("a"), copy("x", "a"), ALL, beside=POOL)
     refused(text, r"uses buffer %arena, whose bytes \[0, 64\) now belong to buffer %a")
 
 
-def test_an_arena_that_is_written_in_part() -> None:
+def test_partly_written_arena() -> None:
     part = "memref<128xi8>"
     text = program(
         *(arena(), view("a")),

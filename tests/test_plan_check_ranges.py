@@ -1,4 +1,4 @@
-"""The ranges of indices that plan-check finds."""
+"""Tests the ranges of index values that `plan-check` computes."""
 
 import pytest
 from plan_checks import value, with_numbers
@@ -23,7 +23,7 @@ def test_arithmetic_on_ranges() -> None:
     assert multiply(Range(-2, -1), Range(-5, 3)) == Range(-6, 10)
 
 
-# %u is 0 to 3, %n is not known.
+# %u is in [0, 3], and %n is unknown.
 NUMBERS = {
     "a constant": ("arith.constant 7 : index", (7, 7)),
     "a float": ("arith.constant 7.0 : f32", None),
@@ -72,8 +72,8 @@ def test_sums_wrap_around(number: int, type: str, expected: object) -> None:
     assert range_of(value(text.replace("return", f"{wide}\nreturn"), "w")) == expected
 
 
-def test_numbers_that_are_known() -> None:
-    """They come first, and what is made of them follows."""
+def test_known_ranges() -> None:
+    """Known ranges take precedence, and determine the ranges of derived values."""
     text = program("%m = arith.addi %n, %c1 : index\n%v = arith.muli %m, %n : index")
     n = value(text, "n")
     known = {n: Range(2, 3)}.get
@@ -128,7 +128,8 @@ def scf_forall(first: int, end: int, step: int, names: str = "%v: index") -> str
 
 
 def scf_forall_of_three() -> str:
-    """A forall in three dimensions, whose operands are not the bounds of one."""
+    """A forall in three dimensions. Its operands are the upper bounds, one for each
+    dimension."""
     ends = ", ".join([str(DYNAMIC)] * 3)
     return (
         '"scf.forall"(%c2, %c4, %c1) <{staticLowerBound = array<i64: 0, 0, 0>, '
@@ -207,7 +208,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize(("name", "expected"), RUNS.items())
-def test_loops_that_surely_run(name: str, expected: bool) -> None:
+def test_loops_that_run_at_least_once(name: str, expected: bool) -> None:
     block = value(program(LOOPS[name][0])).owner
     assert isinstance(block, Block)
     op = block.parent_op()
@@ -215,8 +216,8 @@ def test_loops_that_surely_run(name: str, expected: bool) -> None:
     assert surely_runs(op) is expected
 
 
-def test_bounds_that_vary() -> None:
-    """The step takes nothing off the end unless all starts are one."""
+def test_counters_with_variable_bounds() -> None:
+    """The step reduces the largest value of a counter only if the start is constant."""
     inner = "scf.for %v = {} to {} step {} {{\n}}"
     more = "%w = arith.addi %u, %c1 : index\n%k = arith.addi %u, %c2 : index"
     outer = f"scf.for %u = %c0 to %c4 step %c1 {{{{\n{more}\n{{}}\n}}}}"

@@ -1,7 +1,7 @@
-"""What plan-check proves and refuses about buffers in the memory of arguments: results,
-variables, and donated arguments.
+"""Tests what `plan-check` proves and refuses for buffers in the memory of arguments:
+results, variables, and donated arguments.
 
-%r is a result of 64 bytes, %q one of 32. A buffer %x has the bytes 32 to 64 of %r.
+%r is a result of 64 bytes, and %q one of 32. Buffer %x has bytes [32, 64) of %r.
 """
 
 import pytest
@@ -52,7 +52,7 @@ USE_X = [X, fill("x", UPPER), negate("x", "b")]
 R = fill("r", WHOLE)
 
 
-def test_what_is_found() -> None:
+def test_pools_of_arena_and_result_are_returned() -> None:
     arena, pool = check_plan(
         module(
             "%zero = arith.constant 0 : index",
@@ -65,12 +65,12 @@ def test_what_is_found() -> None:
     assert (pool.size, pool.alignment, pool.device) == (64, 4, "")
     assert pool.argument == "result 3"
     assert [(b.name, b.offset, b.size, list(b.steps)) for b in pool.buffers] == [
-        ("%r", 0, 64, [7, 9]),  # to the function's end
+        ("%r", 0, 64, [7, 9]),  # until the function's end
         ("%x", 32, 32, [4, 5]),
     ]
 
 
-def test_a_donated_argument_that_nobody_reads() -> None:
+def test_donated_argument_without_readers_holds_a_buffer() -> None:
     x = buffer("x", at(0), LOWER).replace("%r", "%d")
     lines = [x, fill("x", LOWER), negate("x", "q", LOWER), "func.return"]
     head = f"func.func @f(%d: {WHOLE} {{tgraph.donated}}, %q: {HALF}) {{"
@@ -79,7 +79,7 @@ def test_a_donated_argument_that_nobody_reads() -> None:
     assert [(b.name, list(b.steps)) for b in pool.buffers] == [("%x", [1, 2])]
 
 
-def test_a_device_and_no_names() -> None:
+def test_device_and_unnamed_buffers() -> None:
     text = str(module(*USE_X, R)).replace("%r", "%9").replace("%x", "%8")
     for type in (WHOLE, HALF, UPPER):
         text = text.replace(type, f'{type[:-1]}, "cpu:1">')
@@ -207,7 +207,7 @@ def test_refused(lines: list[str], message: str) -> None:
     [["scf.if %p {", R, "}"], [view("v", at(8), UPPER), fill("v", UPPER)]],
     ids=["on one path", "in part"],
 )
-def test_what_may_not_be_written_is_told(
+def test_partly_written_results_are_reported(
     lines: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("INFO", REMARKS.name):
@@ -216,7 +216,7 @@ def test_what_may_not_be_written_is_told(
     assert message in caplog.text
 
 
-def test_only_one_kind_of_view_is_a_buffer() -> None:
+def test_marked_cast_is_no_buffer() -> None:
     view = f"%v = memref.cast %r {{tgraph.buffer}} : {WHOLE} to memref<?xf32>"
     assert not check_plan(module(view, R))
 
@@ -253,7 +253,7 @@ REUSED = {
 
 
 @pytest.mark.parametrize(("result", "lines"), REUSED.values(), ids=REUSED)
-def test_what_may_lie_in_arguments(result: str, lines: list[str]) -> None:
+def test_buffers_that_may_lie_in_arguments(result: str, lines: list[str]) -> None:
     (pool,) = check_plan(module(*lines, result=result))
     assert pool.argument == ("result 3" if RESULT in result else "argument 4")
 
@@ -313,7 +313,7 @@ NOT_REUSED = {
 @pytest.mark.parametrize(
     ("result", "lines", "message"), NOT_REUSED.values(), ids=NOT_REUSED
 )
-def test_what_may_not_lie_in_arguments(
+def test_buffers_that_must_not_lie_in_arguments(
     result: str, lines: list[str], message: str
 ) -> None:
     lines = [X, *lines] if X not in lines else lines
@@ -321,15 +321,15 @@ def test_what_may_not_lie_in_arguments(
         check_plan(module(*lines, result=result))
 
 
-def test_results_with_a_layout_do_not_lend() -> None:
+def test_results_with_a_layout_hold_no_buffers() -> None:
     type = "memref<16xf32, strided<[2]>>"
     with pytest.raises(LocatedError, match=r"test.mlir.*result 3 has type .*no layout"):
         check_plan(module(buffer("x", at(8), UPPER, type), result=f"{type} {RESULT}"))
 
 
 @pytest.mark.parametrize("last", ["r", "x"])
-def test_streams_are_ordered_in_a_result(last: str) -> None:
-    """Whichever of the two comes later, it may run at once."""
+def test_streams_must_be_ordered_in_a_result(last: str) -> None:
+    """Without a dependency, either operation may run during the other."""
     lines = [fill("x", UPPER, 1), fill("r", WHOLE, 2)]
     with pytest.raises(LocatedError, match=r"test.mlir:.*%[rx] share bytes \[32, 64\)"):
         check_plan(module(X, *lines))

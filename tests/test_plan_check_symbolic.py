@@ -1,7 +1,7 @@
-"""What plan-check proves for all sizes, what it only remarks on, and what it refuses.
+"""Tests plans with symbolic sizes: proved for all sizes, reported, or refused.
 
-Each body is in a function with the sizes n and m. %na is n * 64, the bytes of %x; %ma
-is m * 64, the bytes of %y. Typical sizes are 64.
+Each body is placed in a function with the sizes n and m. %na is n * 64, the number of
+bytes of %x; %ma is m * 64, that of %y. Typical sizes are 64.
 """
 
 import pytest
@@ -69,7 +69,7 @@ def arena(size: str, alignment: int = 64, name: str = "arena") -> str:
 
 
 def view(name: str, offset: str, size: str = "n", of: str = "arena") -> str:
-    """A view of `size` rows, or of 16 elements if `size` is ''."""
+    """A view of `size` rows, or of 16 elements if `size` is empty."""
     type = ROWS if size else FIXED
     given = f"%{size}" if size else ""
     return f"%{name} = memref.view %{of}[%{offset}][{given}] : {ARENA} to {type}"
@@ -90,7 +90,7 @@ def both(a: str, b: str) -> list[str]:
 
 
 TWO = [product("two", "na", "c4"), arena("two"), view("a", "c0")]
-"""An arena for four buffers, and one buffer."""
+"""An arena for four buffers of n rows, and one buffer."""
 
 PROVED = {
     "one above the other": [*TWO, view("b", "na"), *both("a", "b")],
@@ -292,7 +292,7 @@ CHECKED = {
 
 
 @pytest.mark.parametrize(("lines", "reason"), CHECKED.values(), ids=CHECKED)
-def test_only_checked(
+def test_unproved_plans_are_checked_at_run_time(
     lines: list[str], reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     remarks(module(*lines), caplog)
@@ -321,14 +321,14 @@ def test_only_checked(
     ids=["beyond the typical size", "of a typical size"],
 )
 @pytest.mark.parametrize("bounds", ["", "m = 64, n = 64"])
-def test_a_view_may_be_within_its_buffer_for_some_sizes(
+def test_view_within_its_buffer_only_for_some_sizes(
     lines: list[str], bounds: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     ir = module(*lines, *read("x"), bounds=bounds)
     assert "views that may extend beyond their buffer: 1" in remarks(ir, caplog)
 
 
-def test_a_plan_is_counted_for_typical_sizes() -> None:
+def test_plan_is_returned_for_typical_sizes() -> None:
     (pool,) = check_plan(module(*TWO, view("b", "na"), *both("a", "b")))
     assert pool.size == 4 * 64 * 64
     assert [(b.offset, b.size) for b in pool.buffers] == [(0, 4096), (4096, 4096)]
@@ -344,7 +344,7 @@ def bounded(size: str, offset: str = "c0", type: str = ROWS) -> list[str]:
     ]
 
 
-def test_a_bounded_plan_is_counted_for_the_largest_sizes(
+def test_bounded_plan_is_returned_for_the_largest_sizes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     lines = [larger("k", "n", "m"), *bounded("k", "c128"), fill("a", stream=0)]
@@ -355,17 +355,17 @@ def test_a_bounded_plan_is_counted_for_the_largest_sizes(
 
 
 LESSER = [binary("divui", "u", "n", "c4"), binary("minui", "k", "u", "c12")]
-"""Lines that define %k: 12, or an unknown smaller number."""
+"""Lines that define %k as the minimum of 12 and an unknown number."""
 
 
 @pytest.mark.parametrize("bounds", ["", "n = 15 : i64, m = 15 : i64"])
-def test_what_is_at_most_a_constant_counts_as_that(bounds: str) -> None:
+def test_minimum_with_a_constant_is_bounded_by_it(bounds: str) -> None:
     lines = [*LESSER, *bounded("k", "c128"), fill("a")]
     (pool,) = check_plan(module(*lines, bounds=bounds))
     assert [(b.offset, b.size) for b in pool.buffers] == [(128, 12 * 64)]
 
 
-def test_nothing_is_to_be_proved_of_static_sizes(
+def test_static_sizes_need_no_proof(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     arena = f"%arena = memref.alloc() {{alignment = 64 : i64}} : {BOUNDED}"
@@ -390,7 +390,7 @@ def test_nothing_is_to_be_proved_of_static_sizes(
         (bounded("n", "n"), "the offset of buffer %a is unknown"),
     ],
 )
-def test_what_bounds_do_not_allow(lines: list[str], message: str) -> None:
+def test_refused_for_bounded_sizes(lines: list[str], message: str) -> None:
     with pytest.raises(LocatedError, match=rf"test.mlir:\d+:\d+: {message}"):
         check_plan(module(*lines, bounds="n = 15 : i64"))
 

@@ -1,4 +1,5 @@
-"""plan-memory on random programs with control flow, in a memory that records writes.
+"""Tests `plan-memory` on random programs with control flow, in a memory that records
+writes.
 
 A program is a tree of accesses, branches and loops. After planning, it runs on random
 paths: each buffer writes a unique mark into its bytes of the arena, and each read of a
@@ -34,7 +35,7 @@ def copy(source: str, target: str) -> str:
 
 @st.composite
 def texts(draw: st.DrawFn) -> str:
-    """Programs that write every buffer before they read it."""
+    """Random programs that write every buffer before they read it."""
     names = (f"%b{n}" for n in range(1000))
 
     def body(written: list[str], depth: int) -> Iterator[str]:
@@ -82,8 +83,8 @@ class Memory:
 
     def __init__(self, random: Random):
         self.random = random
-        self.bytes: dict[int, object] = {}  # of the arena
-        self.marks: dict[SSAValue, object] = {}  # of each buffer: its last write
+        self.bytes: dict[int, object] = {}  # the mark in each byte of the arena
+        self.marks: dict[SSAValue, object] = {}  # of last writes
 
     def run(self, block: Block) -> None:
         for op in block.ops:
@@ -134,8 +135,8 @@ def test_no_buffer_loses_its_bytes(text: str) -> None:
 
 @pytest.mark.thorough
 @given(texts(), st.integers(0, 100))
-def test_what_the_check_lets_through_runs(text: str, chosen: int) -> None:
-    """Also where liveness is wrong: a range of one buffer ends a step early."""
+def test_accepted_plans_run_correctly(text: str, chosen: int) -> None:
+    """The planner's liveness is wrong: one range of one buffer ends a step early."""
 
     def wrong(*args: object) -> list[list[tuple[int, int]]]:
         live = liveness.live_steps(*args)  # pyright: ignore[reportArgumentType]
@@ -154,8 +155,8 @@ def test_what_the_check_lets_through_runs(text: str, chosen: int) -> None:
         Memory(Random(number)).run(function_of(module).body.block)
 
 
-def test_a_short_life_is_refused() -> None:
-    """Without %b's life in the loop, %x takes its bytes there."""
+def test_shortened_live_range_is_refused() -> None:
+    """Without the live range of %b in the loop, %x takes the bytes of %b there."""
     text = f"""func.func @f(%n: index, %c: i1, %in: {TYPE}, %out: {TYPE}) {{
     %zero = arith.constant 0 : index
     %one = arith.constant 1 : index
@@ -210,7 +211,7 @@ def arena_of(module: ModuleOp) -> int:
     return alloc.memref.type.get_shape()[0]
 
 
-def test_what_replaces_a_buffer_lies_over_it() -> None:
+def test_carried_buffer_is_replaced_in_place() -> None:
     module = planned(replaced(ADD))
     assert arena_of(module) == 64
     (pool,) = tensorplan.report(module)["pools"]
@@ -219,8 +220,8 @@ def test_what_replaces_a_buffer_lies_over_it() -> None:
     assert arena_of(planned(replaced(REVERSE))) == 128
 
 
-def test_one_slot_for_two_that_are_live_is_refused() -> None:
-    """A fault of the planner: it believes that no two are ever live at once."""
+def test_shared_slot_of_two_live_buffers_is_refused() -> None:
+    """The planner is made to assume that no two buffers are live at once."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (slots, references):
             patch.setattr(module, "interfere", lambda *_: False)
@@ -228,8 +229,8 @@ def test_one_slot_for_two_that_are_live_is_refused() -> None:
             planned(replaced(ADD, copy("%old", "%out")))
 
 
-def test_one_slot_for_what_is_read_in_another_order_is_refused() -> None:
-    """A fault of the planner: it believes that all operations are elementwise."""
+def test_shared_slot_of_a_permuted_operand_is_refused() -> None:
+    """The planner is made to assume that all operations are elementwise."""
 
     def every(op: Operation) -> Sequence[int]:
         return range(len(op.operands) - len(destinations(op)))

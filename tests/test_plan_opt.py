@@ -1,4 +1,4 @@
-"""plan-opt: exit codes, complete files, reproducers, quiet ends."""
+"""Tests `plan-opt`: exit codes, atomic writes of files, reproducers, and interrupts."""
 
 import gc
 import logging
@@ -34,7 +34,7 @@ func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a file with a program in the current folder."""
+    """The name of a file in the current folder that contains a program."""
     monkeypatch.chdir(tmp_path)
     Path("program.mlir").write_text(PROGRAM)
     return "program.mlir"
@@ -72,7 +72,7 @@ class Remark(ModulePass):
 
 
 class TestMain(PlanOptMain):
-    """plan-opt with these test passes."""
+    """`plan-opt` with the test passes of this file."""
 
     __test__ = False
 
@@ -91,14 +91,16 @@ def run(*args: str) -> int:
     return guard("plan-opt", body)
 
 
-def test_success_is_0(program: str, capsys: pytest.CaptureFixture[str]):
+def test_exit_code_of_success_is_0(program: str, capsys: pytest.CaptureFixture[str]):
     assert main([program]) == 0
     out, err = capsys.readouterr()
     assert "tgraph.exponential %0" in out
     assert err == ""
 
 
-def test_a_wrong_program_is_1(program: str, capsys: pytest.CaptureFixture[str]):
+def test_exit_code_of_invalid_input_is_1(
+    program: str, capsys: pytest.CaptureFixture[str]
+):
     Path(program).write_text(PROGRAM.replace("negate %a", "negate %b"))
     assert main([program]) == 1
     out, err = capsys.readouterr()
@@ -123,12 +125,12 @@ def test_a_wrong_program_is_1(program: str, capsys: pytest.CaptureFixture[str]):
         ("--no-such-flag",),
     ],
 )
-def test_wrong_usage_is_2(
+def test_exit_code_of_wrong_usage_is_2(
     program: str, args: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ):
     try:
         code = main([program, *args])
-    except SystemExit as exit:  # argparse
+    except SystemExit as exit:  # argparse exits
         code = exit.code
     assert code == 2
     out, err = capsys.readouterr()
@@ -137,7 +139,7 @@ def test_wrong_usage_is_2(
 
 
 @pytest.mark.parametrize("culprit", ["test-crash", "test-break"])
-def test_a_bug_is_70_and_leaves_a_reproducer(
+def test_exit_code_of_a_bug_is_70_with_a_reproducer(
     program: str,
     culprit: str,
     capsys: pytest.CaptureFixture[str],
@@ -161,7 +163,7 @@ def test_a_bug_is_70_and_leaves_a_reproducer(
     assert Path(args[0]).parent == temporary
     first, *rest = Path(args[0]).read_text().splitlines()
     assert first == f"// {command}"
-    # The IR before the pass, after those that ran before it.
+    # The reproducer has the IR before the failing pass, after the preceding passes.
     assert 'tensor<4xf32, "x">' in "\n".join(rest)
     assert run(*args) == 70
     again = capsys.readouterr().err.splitlines()[0]
@@ -169,7 +171,7 @@ def test_a_bug_is_70_and_leaves_a_reproducer(
     assert again.endswith(f"in pass {culprit}")
 
 
-def test_invalid_ir_from_unverified_operations_is_the_programs_fault(
+def test_invalid_ir_from_unverified_operations_is_invalid_input(
     program: str, capsys: pytest.CaptureFixture[str]
 ):
     Path(program).write_text(
@@ -212,7 +214,7 @@ def test_without_an_implicit_module(
     ],
     ids=lambda options: options[-1].partition("{")[0],
 )
-def test_a_target_that_is_not_right_is_invalid_input(
+def test_bad_target_file_is_invalid_input(
     options: Sequence[str],
     text: str | None,
     program: str,
@@ -247,14 +249,14 @@ def test_interrupt_is_quiet(capsys: pytest.CaptureFixture[str]):
     assert capsys.readouterr() == ("", "")
 
 
-def test_garbage_is_collected_seldom_in_every_tool():
+def test_tools_raise_the_garbage_collection_threshold():
     def body() -> int:
         return gc.get_threshold()[0]
 
     assert guard("plan-run", body) == ALLOCATIONS > gc.get_threshold()[0]
 
 
-def test_a_closed_pipe_is_quiet(tmp_path: Path):
+def test_closed_pipe_is_quiet(tmp_path: Path):
     file = tmp_path / "large.mlir"
     line = "  %{} = tgraph.negate %a : tensor<4xf32>\n"
     body = "".join(line.format(index) for index in range(2000))
@@ -272,7 +274,7 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path):
     tool.stderr.close()
 
 
-def test_the_same_input_gives_the_same_output_in_every_run():
+def test_output_does_not_depend_on_the_hash_seed():
     train_step = (
         Path(__file__).parent.parent / "lit_tests/plan-pipeline/train_step.mlir"
     )
@@ -290,7 +292,7 @@ def test_the_same_input_gives_the_same_output_in_every_run():
     assert b"memref.view" in outputs.pop()
 
 
-def test_nothing_heavy_is_loaded_before_it_is_needed():
+def test_heavy_libraries_are_imported_lazily():
     code = (
         "import sys, tensorplan.tools.plan_opt as p\n"
         "assert p.main(['-', '-p', 'plan-check']) == 0\n"
@@ -325,7 +327,7 @@ class TestWriteAtomically:
             os.umask(before)
         assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
 
-    def test_a_failure_leaves_the_old_file_alone(
+    def test_failure_keeps_the_old_file(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         def fail(*_: object) -> None:
@@ -386,13 +388,13 @@ def test_sizes_with_a_fraction_need_no_quotes(program: str, separator: str):
     assert run(program, "-p", f"plan-pipeline{{budget=1.5MiB{separator}}}") == 0
 
 
-def test_a_url_is_no_file(capsys: pytest.CaptureFixture[str]):
+def test_url_is_refused(capsys: pytest.CaptureFixture[str]):
     assert main(["https://example.com/a.mlir"]) == 1
     error = "https://example.com/a.mlir: error: this is a URL, expected a file\n"
     assert capsys.readouterr().err == error
 
 
-def test_the_output_is_checked_before_the_run(
+def test_output_path_is_checked_before_the_run(
     program: str, capsys: pytest.CaptureFixture[str]
 ):
     assert main(["no-such-program.mlir", "-o", "no/such/folder.mlir"]) == 1

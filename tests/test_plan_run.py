@@ -1,4 +1,4 @@
-"""plan-run: values, state over several steps, comparison, reports and errors."""
+"""Tests `plan-run`: values, state over steps, comparison, reports, and errors."""
 
 import json
 from collections import Counter
@@ -20,7 +20,7 @@ from tensorplan.tools.plan_arguments import option_of
 from tensorplan.tools.plan_run import main
 from tensorplan.tools.plan_run_main import size
 
-# arg0 is a variable, x; the results are 0: x + y, the new x, and 1: x * y.
+# Input arg0 is a variable, x. Result 0 is the new x, x + y, and result 1 is x * y.
 PROGRAM = """\
 func.func @main(
     %v: !tgraph.variable<tensor<2x3xf32>> {tgraph.result = 0 : i32},
@@ -38,7 +38,7 @@ Y = np.full((2, 3), 0.5, np.float32)
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs each test in a new folder with a program and its inputs."""
+    """Runs each test in a new folder that contains a program and its inputs."""
     monkeypatch.chdir(tmp_path)
     Path("program.mlir").write_text(PROGRAM)
     np.savez("in.npz", arg0=X, arg1=Y)
@@ -64,7 +64,7 @@ def test_values_and_state(level: str, steps: int):
     np.testing.assert_array_equal(got["out1"], (X + (steps - 1) * Y) * Y)
 
 
-def test_arrays_may_have_the_names_of_the_program():
+def test_inputs_may_have_the_names_of_arguments():
     np.savez("named.npz", y=Y, v=X)
     assert run("--inputs", "named.npz", "--outputs", "out.npz") == 0
     np.testing.assert_array_equal(outputs()["out1"], X * Y)
@@ -89,13 +89,13 @@ def test_results_have_the_names_of_the_model(
     assert "the worst: file is off by 1" in capsys.readouterr().err
 
 
-def test_the_input_file_is_not_changed():
+def test_input_file_is_not_modified():
     before = Path("in.npz").read_bytes()
     assert run("--inputs", "in.npz", "--steps", "2") == 0
     assert Path("in.npz").read_bytes() == before
 
 
-def test_seeds_decide_the_inputs():
+def test_seed_determines_the_inputs():
     got: list[NDArray[Any]] = []
     for seed in ("1", "1", "2"):
         assert run("--seed", seed, "--outputs", "out.npz") == 0
@@ -135,7 +135,7 @@ def test_plans_give_the_same_values(args: tuple[str, ...]):
     assert run(*args, *same) == 0
 
 
-def test_a_budget_that_is_not_met(capsys: pytest.CaptureFixture[str]):
+def test_exceeded_budget_is_an_error(capsys: pytest.CaptureFixture[str]):
     text = PROGRAM.replace("%0 = tgraph.add %x, %y", "%0 = tgraph.add %z, %y").replace(
         "  %0 =",
         "  %z = tgraph.reverse %x {dimensions = array<i64: 0>} :"
@@ -147,7 +147,7 @@ def test_a_budget_that_is_not_met(capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.parametrize("tool", [plan_run, plan_view])
-def test_every_option_of_planning_is_there(tool: Any):
+def test_tools_have_all_planning_options(tool: Any):
     for field in fields(PlanOptions):
         words = ["x", option_of(field.name)]
         words += [] if field.type is bool else ["1"]
@@ -160,7 +160,7 @@ def test_processes_give_the_same_values():
     assert run("--processes", "1", "--expect", "out.npz") == 0
 
 
-def test_a_profile():
+def test_profile():
     assert run("--steps", "3", "--streams", "2", "--profile", "trace.json") == 0
     trace = json.loads(Path("trace.json").read_text())
     names = [e["name"] for e in trace["traceEvents"] if e["ph"] == "X"]
@@ -168,7 +168,7 @@ def test_a_profile():
     assert names == names[: len(names) // 3] * 3
 
 
-def test_a_profile_says_what_is_left_to_numpy(capsys: pytest.CaptureFixture[str]):
+def test_profile_lists_operations_left_to_numpy(capsys: pytest.CaptureFixture[str]):
     Path("program.mlir").write_text("""
         func.func @main(%x: tensor<999xf32>, %y: tensor<999xf32>) -> tensor<999xf32> {
           %s = tgraph.sort %x {dimension = 0 : i64} : tensor<999xf32> {
@@ -188,7 +188,7 @@ def test_a_profile_says_what_is_left_to_numpy(capsys: pytest.CaptureFixture[str]
         assert line == "left to NumPy: 1 tgraph.sort; 1 tgraph.add"
 
 
-def test_a_pool_line_and_the_report(capsys: pytest.CaptureFixture[str]):
+def test_pool_line_and_report(capsys: pytest.CaptureFixture[str]):
     Path("program.mlir").write_text(
         PROGRAM.replace(
             "  tgraph.assign",
@@ -221,7 +221,7 @@ def test_a_pool_line_and_the_report(capsys: pytest.CaptureFixture[str]):
     )
     assert first == alone
     further = pool["bytes"] - 144 + report["scratch_bytes"]
-    if further:  # for oneDNN
+    if further:  # oneDNN's workspaces
         assert second == f"+ {size(further)} for this machine's kernels"
     else:
         assert second.startswith("argument 0: 1 buffer")
@@ -229,8 +229,8 @@ def test_a_pool_line_and_the_report(capsys: pytest.CaptureFixture[str]):
     assert report["ops"]["tgraph.dot_general"] == 2
 
 
-def test_what_both_plans_share_is_computed_once(monkeypatch: pytest.MonkeyPatch):
-    """With the workspaces of kernels, and without: they differ from tgraph-tile on."""
+def test_passes_shared_by_both_plans_run_once(monkeypatch: pytest.MonkeyPatch):
+    """Plans with and without kernel workspaces differ only from `tgraph-tile` on."""
     ran: list[str] = []
     for pass_ in (TGraphFuse, TGraphSchedule, TGraphBufferize):
         apply = pass_.apply
@@ -247,7 +247,7 @@ def test_what_both_plans_share_is_computed_once(monkeypatch: pytest.MonkeyPatch)
     assert Counter(ran) == counts
 
 
-def test_a_difference_is_1_and_names_the_worst(capsys: pytest.CaptureFixture[str]):
+def test_exit_code_of_a_difference_is_1(capsys: pytest.CaptureFixture[str]):
     assert run("--inputs", "in.npz", "--outputs", "out.npz") == 0
     expected = outputs()
     expected["out0"][0, 1] += 1e-3
@@ -257,7 +257,7 @@ def test_a_difference_is_1_and_names_the_worst(capsys: pytest.CaptureFixture[str
     assert run("--inputs", "in.npz", "--expect", "expected.npz", "--rtol", "1e-5") == 1
     err = capsys.readouterr().err
     assert "2 of 2 outputs differ; the worst: out1 is off by 0.25 at [1, 2]" in err
-    # The allowed error is relative to the largest magnitude: 1e-3 is within 1e-3 * 5.5.
+    # The tolerance is relative to the largest magnitude: 1e-3 is below 1e-3 * 5.5.
     assert run("--inputs", "in.npz", "--expect", "expected.npz", "--rtol", "1e-3") == 1
     assert "1 of 2 outputs differ" in capsys.readouterr().err
     assert run("--inputs", "in.npz", "--expect", "expected.npz", "--rtol", "0.1") == 0
@@ -276,7 +276,7 @@ def test_a_difference_is_1_and_names_the_worst(capsys: pytest.CaptureFixture[str
         ({"arg0": X, "arg1": np.array([None])}, "cannot be read as npz"),
     ],
 )
-def test_wrong_inputs_are_1(
+def test_exit_code_of_wrong_inputs_is_1(
     given: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
 ):
     np.savez("in.npz", **given)
@@ -317,12 +317,12 @@ def test_wrong_files(capsys: pytest.CaptureFixture[str]):
         (("--sanitize", "--concurrent"), "only one of --sanitize, --concurrent and"),
     ],
 )
-def test_wrong_usage_is_2(
+def test_exit_code_of_wrong_usage_is_2(
     args: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ):
     try:
         code = run(*args)
-    except SystemExit as exit:  # argparse
+    except SystemExit as exit:  # argparse exits
         code = exit.code
     assert code == 2
     assert message in capsys.readouterr().err
@@ -358,14 +358,16 @@ class TestDifference:
         assert allowed == 1.0 + 0.25 * 8.0
 
 
-def test_sizes_for_people():
+def test_human_readable_sizes():
     assert size(640) == "640 bytes"
     assert size(2560) == "2.5 KiB (2560 bytes)"
     assert size(3 << 30) == "3.0 GiB (3221225472 bytes)"
     assert size(3 << 40) == "3.0 TiB (3298534883328 bytes)"
 
 
-def test_a_plan_is_not_planned_anew(capsys: pytest.CaptureFixture[str]) -> None:
+def test_planned_program_is_not_planned_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     options = ["program.mlir", "-p", "plan-pipeline", "-o", "planned.mlir"]
     assert plan_opt.main(options) == 0
     assert main(["planned.mlir", "--report", "figures.json"]) == 0

@@ -1,4 +1,4 @@
-"""plan-solve and its CSV: what it reads, writes and refuses."""
+"""Tests `plan-solve` and its CSV format: reading, writing, errors, and interrupts."""
 
 import csv
 import io
@@ -44,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     "header",
     ["id,lower,upper,size", "buffer,begin,end,size", "buffer_id,start,end,size"],
 )
-def test_columns_by_their_names(header: str):
+def test_aliases_of_column_names(header: str):
     table = csv_format.read(f"{header}\nx,3,7,64\n")
     assert table.buffers == [Buffer("x", 64, 3, 7, gaps=[])]
 
@@ -68,7 +68,7 @@ def test_inclusive_ends():
     assert table.buffers == [Buffer("a", 1, 0, 10, gaps=[(2, 4)])]
 
 
-def test_written_rows_are_the_read_ones():
+def test_written_rows_equal_read_rows():
     text = 'id,note,lower,upper,size\na,"x, ""y""",0,1,5\nb,,0,1,6\n'
     written = csv_format.write(csv_format.read(text), [6, 0])
     assert written == (
@@ -155,13 +155,13 @@ def test_malformed_rows(
     assert error.count("\n") == 1
 
 
-def test_bytes_that_are_not_text(capsys: pytest.CaptureFixture[str]):
+def test_file_that_is_not_utf8(capsys: pytest.CaptureFixture[str]):
     Path("bad.csv").write_bytes(CHAIN.encode() + b"d\xff,0,1,2\n")
     assert main(["bad.csv"]) == 1
     assert capsys.readouterr().err == "bad.csv:5: error: this is not UTF-8\n"
 
 
-def test_a_byte_order_mark_and_carriage_returns():
+def test_byte_order_mark_and_carriage_returns():
     text = CHAIN.replace("\n", "\r\n")
     Path("chain.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
     assert main(["chain.csv", "-o", "out.csv"]) == 0
@@ -200,7 +200,7 @@ def test_files_and_folders(capsys: pytest.CaptureFixture[str]):
     assert rows[1][1:] == ["naive", "192", "128", "50.00%"]
 
 
-def test_a_bad_file_does_not_hide_the_others(capsys: pytest.CaptureFixture[str]):
+def test_bad_file_does_not_stop_the_others(capsys: pytest.CaptureFixture[str]):
     Path("bad.csv").write_text("id\n")
     assert main(["bad.csv", "chain.csv"]) == 1
     out, err = capsys.readouterr()
@@ -208,14 +208,14 @@ def test_a_bad_file_does_not_hide_the_others(capsys: pytest.CaptureFixture[str])
     assert "chain.csv" in out
 
 
-def test_a_folder_without_buffers(capsys: pytest.CaptureFixture[str]):
+def test_folder_without_buffers(capsys: pytest.CaptureFixture[str]):
     Path("none").mkdir()
     assert main(["none"]) == 1
     error = "none: error: a folder without .csv or .tsv files\n"
     assert capsys.readouterr().err == error
 
 
-def test_the_table_as_markdown(capsys: pytest.CaptureFixture[str]):
+def test_markdown_table(capsys: pytest.CaptureFixture[str]):
     assert main("chain.csv --strategy naive --table markdown".split()) == 0
     head, rule, row = capsys.readouterr().out.splitlines()
     assert head == "| strategy | peak | lower bound | gap | CPU s | optimal |"
@@ -236,8 +236,9 @@ def test_capacity(capsys: pytest.CaptureFixture[str]):
     assert Path("out.csv").exists()
 
 
-def test_a_search_ends_when_the_capacity_is_met():
-    """Better plans are not looked for."""
+def test_search_ends_when_the_capacity_is_met():
+    """The strategy does not search for a plan that is better than the capacity
+    requires."""
     write_hard("hard.csv")
     buffers = csv_format.read(Path("hard.csv").read_text()).buffers
     quick = solve(Problem(buffers), "auto", Limits(effort=0)).peak
@@ -270,8 +271,9 @@ def test_pools_are_planned_separately(capsys: pytest.CaptureFixture[str]):
 HINTED = "id,lower,upper,size,hint\n"
 
 
-def test_hints_are_a_plan_to_begin_with():
-    """Whatever `auto` would do, those 192 bytes are good enough, or are not."""
+def test_hints_are_the_initial_plan():
+    """The 192 bytes of the hinted plan are kept if they fit the capacity. Without a
+    capacity, `auto` finds a better plan."""
     rows = ["a,0,2,64,64", "b,1,3,64,128", "c,2,4,64,0"]
     Path("hinted.csv").write_text(HINTED + "\n".join(rows))
     assert main("hinted.csv -o out.csv --capacity 192".split()) == 0
@@ -282,7 +284,7 @@ def test_hints_are_a_plan_to_begin_with():
     assert max(b.offset + b.size for b in table.buffers if b.offset is not None) == 128
 
 
-def test_no_plan_is_worse_than_that_of_hints():
+def test_plan_is_never_worse_than_the_hints():
     write_hard("hard.csv")
     buffers = csv_format.read(Path("hard.csv").read_text()).buffers
     best = solve(Problem(buffers), "auto", Limits(effort=0.1))
@@ -295,7 +297,7 @@ def test_no_plan_is_worse_than_that_of_hints():
     assert solve(Problem(most), "auto", Limits(effort=0)).peak <= quick.peak
 
 
-def test_unsound_hints_and_hints_below_0_do_no_harm():
+def test_unsound_and_negative_hints_are_ignored():
     text = f"{HINTED}a,0,2,64,0\nb,1,3,64,32\nc,2,4,64,-1\n"
     buffers = csv_format.read(text).buffers
     assert [b.hint for b in buffers] == [0, 32, None]
@@ -326,14 +328,14 @@ def test_programs_are_refused(
 
 
 def interrupted(problem: Problem, limits: Limits) -> Placement:
-    """A strategy that is interrupted by Ctrl-C, and that checks its deadline."""
+    """A strategy that Ctrl-C interrupts, and that polls its deadline."""
     os.kill(os.getpid(), signal.SIGINT)
     while not deadline.passed():
         time.sleep(0.001)
     return Placement([0, 64, 0])
 
 
-def test_an_interrupt_leaves_the_best_plan(
+def test_interrupt_keeps_the_best_plan(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setitem(STRATEGIES, "interrupted", interrupted)
@@ -354,7 +356,7 @@ def test_an_interrupt_leaves_the_best_plan(
     assert not deadline.passed()
 
 
-def test_an_interrupt_writes_nothing_above_the_capacity(
+def test_interrupt_writes_no_plan_above_the_capacity(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setitem(STRATEGIES, "interrupted", interrupted)
@@ -364,7 +366,7 @@ def test_an_interrupt_writes_nothing_above_the_capacity(
     assert not Path("out.csv").exists()
 
 
-def test_a_second_interrupt_ends_at_once(monkeypatch: pytest.MonkeyPatch):
+def test_second_interrupt_ends_immediately(monkeypatch: pytest.MonkeyPatch):
     def stubborn(problem: Problem, limits: Limits) -> Placement:
         for _ in range(2):
             os.kill(os.getpid(), signal.SIGINT)
@@ -377,8 +379,8 @@ def test_a_second_interrupt_ends_at_once(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("strategy", ["auto", "usmp-hill-climb"])
-def test_a_search_is_interrupted(strategy: str):
-    if strategy == "auto":  # proves the others optimal
+def test_interrupt_of_a_real_search(strategy: str):
+    if strategy == "auto":  # hard, since `auto` proves easy problems optimal
         rows = [f"{b.id},{b.start},{b.end},{b.size}" for b in worn_rectangle()]
         Path("hard.csv").write_text("\n".join(["id,lower,upper,size", *rows]))
     else:
@@ -391,7 +393,7 @@ def test_a_search_is_interrupted(strategy: str):
         text=True,
     )
     assert tool.stdout
-    tool.stdout.readline()  # the table's header: from here on it searches
+    tool.stdout.readline()  # the table's header, printed before the search
     time.sleep(3)
     tool.send_signal(signal.SIGINT)
     _, error = tool.communicate(timeout=20)
@@ -402,7 +404,7 @@ def test_a_search_is_interrupted(strategy: str):
     assert main(["out.csv", "--keep-offsets", "--strategy", "naive"]) == 0
 
 
-def test_kept_offsets_that_collide(capsys: pytest.CaptureFixture[str]):
+def test_colliding_kept_offsets_are_refused(capsys: pytest.CaptureFixture[str]):
     Path("bad.csv").write_text(
         "id,lower,upper,size,offset\na,0,2,64,0\nb,1,3,64,32\nc,2,3,8,\n"
     )
@@ -415,7 +417,7 @@ def test_kept_offsets_that_collide(capsys: pytest.CaptureFixture[str]):
 
 
 def write_hard(path: str, count: int = 400) -> None:
-    """Writes a problem so dense that searches take all their time."""
+    """Writes a problem so dense that searches use their whole budget."""
     random = Random(3)
     rows = ["id,lower,upper,size"]
     for n in range(count):
@@ -446,7 +448,7 @@ def test_limits_reach_the_strategy(monkeypatch: pytest.MonkeyPatch):
     main("one.csv --strategy spy --seed 7 --time-limit 0.5".split())
     main("one.csv --strategy spy".split())
     assert seen == [Limits(0.5, 7), Limits(60, 0)]
-    assert seen[0].progress is None  # stderr is no terminal
+    assert seen[0].progress is None  # stderr is not a terminal
 
 
 def test_progress_of_long_searches_is_shown(monkeypatch: pytest.MonkeyPatch):
@@ -469,7 +471,7 @@ def test_progress_of_long_searches_is_shown(monkeypatch: pytest.MonkeyPatch):
     assert shown.endswith("\r\x1b[K")
 
 
-def test_a_search_without_a_better_plan_is_shown(monkeypatch: pytest.MonkeyPatch):
+def test_progress_of_a_search_without_improvements(monkeypatch: pytest.MonkeyPatch):
     def silent(problem: Problem, limits: Limits) -> Placement:
         time.sleep(0.5)
         return Placement([0, 64, 0])
@@ -502,7 +504,7 @@ def test_a_search_without_a_better_plan_is_shown(monkeypatch: pytest.MonkeyPatch
 def test_wrong_usage(arguments: str, message: str, capsys: pytest.CaptureFixture[str]):
     try:
         code = main(arguments.split())
-    except SystemExit as exit:  # from argparse
+    except SystemExit as exit:  # raised by argparse
         code = exit.code
     assert code == 2
     assert message in capsys.readouterr().err

@@ -1,4 +1,5 @@
-"""plan-view: what it reads and refuses, its pictures, and its page in a browser."""
+"""Tests `plan-view`: its input files, its errors, its drawings, and its page in a
+browser."""
 
 import json
 import math
@@ -96,15 +97,15 @@ def read(file: str, *strategies: str) -> list[PlanView]:
     return Reader(strategies).read(read_source(file))
 
 
-# What is read.
+# Reading plans.
 
 
-def test_ir_says_names_places_and_lines():
+def test_plan_from_ir_has_names_locations_and_lines():
     (plan,) = read("f.mlir")
     (pool,) = plan.pools
     assert (pool.name, pool.size) == ("cpu:0", 192)
     x, y, _ = pool.buffers
-    # Between its two lives, others might have %x's bytes.
+    # %x is dead between its two live ranges, so others could use its bytes there.
     assert x.buffer == Buffer("%x", 64, 5, 12, 64, [(8, 10)])
     assert (x.offset, x.op, x.location) == (0, "memref.copy", "f.mlir:7:3")
     lines = [plan.text[line - 1].strip() for line in y.lines]
@@ -121,7 +122,7 @@ def planned(model: str) -> None:
     assert plan_opt([*command, "--report", "report.json"]) == 0
 
 
-def test_a_report_says_what_the_program_says():
+def test_report_and_ir_give_the_same_plan():
     planned("mlp_train_adam.mlir")
     (of_ir,), (of_report,) = read("planned.mlir"), read("report.json")
     (ir,), (report,) = of_ir.pools, of_report.pools
@@ -133,7 +134,7 @@ def test_a_report_says_what_the_program_says():
         assert a.location.startswith("planned.mlir:")
 
 
-def test_groups_say_what_they_compute():
+def test_fusions_list_their_operations():
     planned("resnet18_infer.mlir")
     (plan,) = read("planned.mlir")
     ops = [placed.op for placed in plan.pools[0].buffers]
@@ -141,15 +142,15 @@ def test_groups_say_what_they_compute():
     assert group in ops
 
 
-def test_functions_and_devices_have_a_pool_each():
+def test_each_function_and_device_has_a_pool():
     second = IR.replace("@f", "@g").replace("cpu:0", "gpu:1")
     Path("f.mlir").write_text(IR + second)
     (plan,) = read("f.mlir")
     assert [pool.name for pool in plan.pools] == ["@f cpu:0", "@g gpu:1"]
 
 
-def test_regions_are_looked_into():
-    # Only one of the branches runs, so both may have the same bytes.
+def test_buffers_in_regions():
+    # Only one of the branches runs, so buffers of both may have the same bytes.
     type = 'memref<4x4xf32, "cpu:0">'
     branch = """\
     %{0} = memref.view %arena[%c0][] : memref<64xi8, "cpu:0"> to {1}
@@ -175,14 +176,14 @@ def test_regions_are_looked_into():
     assert ["test.read" in plan.text[line - 1] for line in x.lines] == [0, 0, 1]
 
 
-def test_csv_with_offsets_is_shown_as_it_is_and_without_is_planned():
+def test_csv_without_offsets_is_planned():
     (plan,) = read("chain.csv")
     assert [b.offset for b in plan.pools[0].buffers] == [0, 64, 0]
     Path("free.csv").write_text(CHAIN.replace("64,0\n", "64,\n"))
     (plan,) = read("free.csv")
     assert plan.title == "free.csv, auto"
     a, b, c = (placed.offset for placed in plan.pools[0].buffers)
-    assert b == 64  # as given
+    assert b == 64  # as given in the file
     assert (a, c) == (0, 0)
 
 
@@ -195,10 +196,10 @@ def test_comparison():
     ]
     assert [plan.pools[0].size for plan in plans] == [96, 160, 96]
     own, other = read("f.mlir", "naive")
-    assert own.text == other.text  # of the same program
+    assert own.text == other.text  # both plans show the same program
 
 
-def test_kinds_are_told_by_name_or_by_content():
+def test_file_kind_follows_from_name_or_content():
     planned("mlp_infer.mlir")
     for file in ("planned.mlir", "report.json", "chain.csv"):
         data = Path(file).read_bytes()
@@ -208,7 +209,7 @@ def test_kinds_are_told_by_name_or_by_content():
     assert len(plan.pools[0].buffers) == 3
 
 
-def test_what_is_placed_anew_is_compared_with_the_best():
+def test_comparison_includes_the_default_strategy():
     Path("free.csv").write_text("id,lower,upper,size\na,0,2,64\nb,1,3,32\n")
     titles = [plan.title for plan in read("free.csv", "naive")]
     assert titles == ["free.csv, auto", "free.csv, naive"]
@@ -248,7 +249,7 @@ def training() -> PoolView:
     return plan.pools[0]
 
 
-def test_roles_follow_from_what_the_loss_depends_on():
+def test_roles_follow_from_dependencies_of_the_loss():
     pool = training()
     roles = {placed.buffer.id: placed.role for placed in pool.buffers}
     assert roles["%h"] == "activation"
@@ -268,9 +269,9 @@ def test_roles_follow_from_what_the_loss_depends_on():
     assert pool.process.endswith(f"= {readable(pool.size + 3 * 16384 + 4)}")
 
 
-def test_what_is_unused_is_counted():
+def test_unused_bytes_are_counted():
     (pool,) = read("chain.csv")[0].pools
-    # 96 bytes in 4 steps; 64, 96, 96, and 64 of them are live.
+    # The pool has 96 bytes. In its 4 steps, 64, 96, 96, and 64 bytes are live.
     assert pool.unused == (
         "fragmentation 0.0% (0 B unused at the peak), 17% unused on average"
     )
@@ -278,7 +279,7 @@ def test_what_is_unused_is_counted():
     assert naive.pools[0].unused.startswith("fragmentation 40.0% (64 B unused at the")
 
 
-def test_colors_have_meanings():
+def test_color_groupings():
     found = groupings([PlanView("x", [training()])])
     assert [grouping.name for grouping in found] == ["role", "source line"]
     assert {label for label, _ in found[0].groups} >= {"activation", "temporary"}
@@ -289,8 +290,9 @@ def test_colors_have_meanings():
     assert by_name.name == "buffer"
 
 
-def test_a_model_is_planned_as_it_runs() -> None:
-    """As written, this one has three buffers less."""
+def test_model_is_planned_as_it_runs() -> None:
+    """Planned as written, without simplification, the model would have three buffers
+    less."""
     pytest.importorskip("onnx")
     path = MODELS / "onnx" / "unet.onnx"
     (own,) = read(str(path))
@@ -329,7 +331,7 @@ def test_groups(id: str, op: str, location: str, operation: str, layer: str, lin
     assert labels == (operation, layer, line)
 
 
-def test_groups_without_a_color_are_others():
+def test_groups_beyond_the_palette_are_others():
     buffers = [
         ShownBuffer(Buffer(str(n), n + 1, 0, 1), 64 * n, op=f"test.op{n}")
         for n in range(len(PALETTE) + 2)
@@ -339,13 +341,13 @@ def test_groups_without_a_color_are_others():
     assert grouping.groups[grouping.of(buffers[0])].label == "others"
 
 
-def test_only_sources_that_belong_to_the_program_are_shown():
+def test_only_program_sources_are_shown():
     secret, script = Path("secret.txt").resolve(), Path("step.py").resolve()
     secret.write_text("key")
     script.write_text("x = 1")
     lines: list[str] = [*IR.splitlines()]
-    lines[8] += f' loc("{script}":1:5)'  # %y is written
-    lines[10] += f' loc("{secret}":1:1)'  # %z is
+    lines[8] += f' loc("{script}":1:5)'  # the operation that writes %y
+    lines[10] += f' loc("{secret}":1:1)'  # the operation that writes %z
     Path("f.mlir").write_text("\n".join(lines))
     (plan,) = read("f.mlir")
     places = {placed.location for placed in plan.pools[0].buffers}
@@ -353,7 +355,7 @@ def test_only_sources_that_belong_to_the_program_are_shown():
     assert plan.sources.keys() == {"f.mlir", str(script)}
 
 
-# What is refused.
+# Errors.
 
 REPORT = {
     "pools": [{"device": "cpu:0", "bytes": 64}],
@@ -431,14 +433,14 @@ def test_programs_are_planned_first():
     a, b, c = pool.buffers
     assert (a.op, a.location) == ("tgraph.exponential", "model.mlir:3:8")
     assert pool.size == 3 * 64 * 64 * 4
-    # All three are live at the peak, and the page says why.
+    # All three buffers are live at the peak, and the page says why.
     assert a.waits.startswith("step 10: tgraph.fusion (dot_general, multiply)")
     assert a.in_place == "is not in place: %x is an argument that is not donated"
     assert {b.waits, c.waits} == {"in use"}
     assert pool.summary[0].startswith("the peak is at step 9 of 14: tgraph.dot_gen")
 
 
-def test_arenas_of_one_device_are_told_apart():
+def test_two_arenas_of_one_device():
     text = IR.replace("%arena[%c128]", "%b[%c0]").replace(
         "  %c0 =", '  %b = memref.alloc() : memref<192xi8, "cpu:0">\n  %c0 =', 1
     )
@@ -448,7 +450,7 @@ def test_arenas_of_one_device_are_told_apart():
     assert waiting == [["%x", "%y"], ["%z"]]
 
 
-def test_a_buffer_that_nothing_accesses():
+def test_buffer_without_accesses():
     lines = [line for line in IR.splitlines() if "copy" not in line]
     Path("f.mlir").write_text("\n".join(lines))
     (plan,) = read("f.mlir")
@@ -456,7 +458,7 @@ def test_a_buffer_that_nothing_accesses():
     assert main(["f.mlir", "--explain"]) == 0
 
 
-def test_explain_says_what_plan_opt_says(capsys: pytest.CaptureFixture[str]):
+def test_explain_prints_the_text_of_plan_opt(capsys: pytest.CaptureFixture[str]):
     Path("model.mlir").write_text(KEPT)
     assert main(["model.mlir", "--explain", "-o", "page.html", "--ascii"]) == 0
     picture, explained = capsys.readouterr().out.split("\n\n@main: ")
@@ -475,13 +477,13 @@ def test_only_programs_are_explained(file: str, capsys: pytest.CaptureFixture[st
     assert "--explain expects a program" in capsys.readouterr().err
 
 
-def test_bytes_that_are_not_text(capsys: pytest.CaptureFixture[str]):
+def test_file_that_is_not_utf8(capsys: pytest.CaptureFixture[str]):
     Path("x.csv").write_bytes(CHAIN.encode() + b"\xff")
     assert main(["x.csv"]) == 1
     assert capsys.readouterr().err == "x.csv:5: error: this is not UTF-8\n"
 
 
-def test_streams_are_not_placed_anew(capsys: pytest.CaptureFixture[str]):
+def test_plans_with_streams_are_not_compared(capsys: pytest.CaptureFixture[str]):
     type = 'memref<4x4xf32, "cpu:0">'
     text = IR.replace(
         f"memref.copy %a, %x : {type} to {type}",
@@ -496,7 +498,7 @@ def test_streams_are_not_placed_anew(capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.parametrize("option", ["-o", "--svg", "--trace", "--snapshot"])
-def test_the_output_is_checked_before_the_run(
+def test_output_path_is_checked_before_the_run(
     option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["no-such-plan.mlir", option, "no/such/folder.html"]) == 1
@@ -519,13 +521,13 @@ def test_the_output_is_checked_before_the_run(
 def test_wrong_usage(arguments: str, message: str, capsys: pytest.CaptureFixture[str]):
     try:
         code = main(arguments.split())
-    except SystemExit as exit:  # argparse's
+    except SystemExit as exit:  # argparse exits
         code = exit.code
     assert code == 2
     assert message in capsys.readouterr().err
 
 
-# The pictures.
+# Drawings.
 
 
 def test_terminal(capsys: pytest.CaptureFixture[str]):
@@ -543,7 +545,7 @@ def test_terminal(capsys: pytest.CaptureFixture[str]):
     ]
 
 
-def test_the_terminal_tells_roles_apart(capsys: pytest.CaptureFixture[str]):
+def test_terminal_shows_roles(capsys: pytest.CaptureFixture[str]):
     training()
     assert main(["step.mlir", "--no-reuse-outputs"]) == 0
     out = capsys.readouterr().out
@@ -553,7 +555,7 @@ def test_the_terminal_tells_roles_apart(capsys: pytest.CaptureFixture[str]):
     assert "64 B, 4x4xf32, steps [" in capsys.readouterr().out
 
 
-def test_the_documentation_shows_what_is_printed(capsys: pytest.CaptureFixture[str]):
+def test_documentation_shows_the_printed_plan(capsys: pytest.CaptureFixture[str]):
     text = DOCUMENTATION.read_text()
     session = r"```console\n\$ cat (\S+)\n(.*?)\$ (plan-view .*?)\n(.*?)```"
     block = re.search(session, text, re.DOTALL)
@@ -564,7 +566,7 @@ def test_the_documentation_shows_what_is_printed(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == printed
 
 
-def test_terminal_is_as_wide_as_it_may_be():
+def test_terminal_drawing_has_the_given_width():
     buffers = [
         ShownBuffer(Buffer(str(i), 64, i, i + 2), 64 * (i % 2)) for i in range(500)
     ]
@@ -573,12 +575,12 @@ def test_terminal_is_as_wide_as_it_may_be():
     assert len(text.splitlines()) < 30
 
 
-def test_svg_is_xml_with_a_rectangle_for_each_life():
+def test_svg_has_a_rectangle_for_each_live_range():
     text = svg.draw(read("f.mlir"))
     root = ElementTree.fromstring(text)
     space = "{http://www.w3.org/2000/svg}"
     boxes = [r for r in root.iter(f"{space}rect") if r.get("class") == "b"]
-    assert len(boxes) == 5  # %x has two lives, and %a is below the arena
+    assert len(boxes) == 5  # %x has two live ranges, and %a is below the arena
     titles = [title.text or "" for title in root.iter(f"{space}title")]
     (found,) = (title for title in titles if title.startswith("%y"))
     assert found.splitlines() == [
@@ -590,7 +592,7 @@ def test_svg_is_xml_with_a_rectangle_for_each_life():
     ]
 
 
-def test_the_drawing_shows_what_the_process_takes():
+def test_svg_shows_memory_of_the_caller():
     text = svg.draw([PlanView("x", [training()])])
     for part in (
         "optimizer state</text>",
@@ -606,7 +608,7 @@ def test_the_drawing_shows_what_the_process_takes():
     assert ">w</text>" not in svg.draw([PlanView("x", [replace(large, held=held)])])
 
 
-def test_the_output_is_what_its_name_says(capsys: pytest.CaptureFixture[str]):
+def test_output_format_follows_from_file_name(capsys: pytest.CaptureFixture[str]):
     for name, start in (("a.html", "<!DOC"), ("b", "<!DOC"), ("c.svg", "<svg")):
         assert main(["chain.csv", "-o", name]) == 0
         assert Path(name).read_text().startswith(start)
@@ -620,7 +622,7 @@ def test_the_output_is_what_its_name_says(capsys: pytest.CaptureFixture[str]):
     assert Path("d.png").read_text() == Path("c.svg").read_text()
 
 
-def test_a_bitmap():
+def test_png():
     pytest.importorskip("resvg_py")
     assert main(["chain.csv", "-o", "d.png"]) == 0
     assert Path("d.png").read_bytes()[:4] == b"\x89PNG"
@@ -641,7 +643,7 @@ def test_notebooks_show_the_page(is_planned: bool):
         view.save("x.txt")
 
 
-def test_trace_has_slices_that_do_not_overlap_in_their_threads():
+def test_slices_of_a_trace_thread_do_not_overlap():
     events = json.loads(trace.trace(read("f.mlir", "naive")))["traceEvents"]
     slices = [e for e in events if e["ph"] == "X"]
     assert len(slices) == 8
@@ -656,14 +658,14 @@ def test_trace_has_slices_that_do_not_overlap_in_their_threads():
     assert slices[0]["args"]["location"] == "f.mlir:7:3"
 
 
-# What the viewer at pytorch.org/memory_viz can decode.
+# The pickle opcodes that the viewer at pytorch.org/memory_viz can decode.
 OPCODES = """\
 PROTO FRAME STOP MARK MEMOIZE BINPUT LONG_BINPUT BINGET LONG_BINGET EMPTY_DICT SETITEM
 SETITEMS DICT EMPTY_LIST APPEND APPENDS LIST EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 NONE
 NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINFLOAT SHORT_BINUNICODE BINUNICODE"""
 
 
-def test_snapshot_is_what_the_viewer_reads():
+def test_snapshot_is_readable_by_the_pytorch_viewer():
     plans = [*read("f.mlir"), *read("chain.csv", "naive")]
     data = snapshot.snapshot(plans)
     codes = {op.name: argument for op, argument, _ in pickletools.genops(data)}
@@ -684,7 +686,7 @@ def test_snapshot_is_what_the_viewer_reads():
                     start, end = event["addr"], event["addr"] + event["size"]
                     assert all(end <= a or a + n <= start for a, n in live.items())
                     live[start] = event["size"]
-                case "free_requested":  # the viewer makes one of the two
+                case "free_requested":  # the viewer draws only one of the two events
                     assert after["action"] == "free_completed"
                     assert after["addr"] == event["addr"]
                 case action:
@@ -707,7 +709,7 @@ def test_snapshot_is_what_the_viewer_reads():
     ),
     st.integers(1, 200),
 )
-def test_anything_can_be_drawn(lives: list[tuple[int, int, int, str]], width: int):
+def test_random_plans_can_be_drawn(lives: list[tuple[int, int, int, str]], width: int):
     offset = 0
     buffers: list[ShownBuffer] = []
     for start, length, size, name in lives:
@@ -723,7 +725,7 @@ def test_anything_can_be_drawn(lives: list[tuple[int, int, int, str]], width: in
 
 
 @given(st.integers(0, 1 << 70))
-def test_readable_is_right_to_four_digits(count: int):
+def test_readable_sizes_are_exact_to_four_digits(count: int):
     number, unit = readable(count).split()
     power = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].index(unit)
     assert math.isclose(float(number) * 1024**power, count, rel_tol=6e-4)
@@ -738,7 +740,7 @@ def hostile() -> list[PlanView]:
     return [PlanView(HOSTILE, [pool], [HOSTILE], {HOSTILE: [HOSTILE]})]
 
 
-def test_names_cannot_break_out():
+def test_names_are_escaped():
     html = page.page(hostile())
     assert html.count("</script>") == 2
     assert "<b>" not in html
@@ -746,7 +748,7 @@ def test_names_cannot_break_out():
     assert "<script" not in svg.draw(hostile())
 
 
-def test_outputs_are_written_together_or_not_at_all():
+def test_outputs_are_written_all_or_none():
     outputs = "-o p.html --svg p.svg --trace p.json --snapshot p.pickle".split()
     assert main(["f.mlir", "chain.csv", *outputs]) == 0
     first = {path: path.read_bytes() for path in Path().glob("p.*")}
@@ -756,7 +758,7 @@ def test_outputs_are_written_together_or_not_at_all():
     assert first == {path: path.read_bytes() for path in Path().glob("p.*")}
 
 
-def test_the_page_needs_nothing_else():
+def test_page_is_self_contained():
     html = page.page(read("f.mlir"))
     assert "default-src 'none'" in html
     assert not re.search(r"https?://", html)
@@ -800,7 +802,7 @@ def middle(window: Browser, buffer: ShownBuffer, pool: PoolView) -> tuple[float,
 
 
 @needs_browser
-def test_pointing_says_what_a_buffer_is(window: Browser):
+def test_pointing_at_a_buffer_shows_its_details(window: Browser):
     plans = read("f.mlir")
     show(window, plans)
     (pool,) = plans[0].pools
@@ -808,11 +810,11 @@ def test_pointing_says_what_a_buffer_is(window: Browser):
     details = window.text("#details")
     for part in ("%y", "memref.copy", "f.mlir:9:3", "64 bytes", "steps 7 to 9"):
         assert part in details
-    assert "memref.copy %x, %y" in window.text("#text .first")  # in the file
+    assert "memref.copy %x, %y" in window.text("#text .first")  # in the source file
     window.run("document.querySelector('#files button:last-child').click()")
     window.point(5, 5)
     window.point(*middle(window, pool.buffers[1], pool))
-    assert '"memref.copy"(%x, %y)' in window.text("#text .first")  # as it is planned
+    assert '"memref.copy"(%x, %y)' in window.text("#text .first")  # in the plan
     assert "%y = memref.view" in window.text("#text .access")
     window.point(5, 5)
     assert "%y" not in window.text("#details")
@@ -820,7 +822,7 @@ def test_pointing_says_what_a_buffer_is(window: Browser):
 
 
 @needs_browser
-def test_the_peak_and_what_makes_it(window: Browser):
+def test_page_shows_the_buffers_of_the_peak(window: Browser):
     show(window, read("chain.csv"))
     assert window.text("#live").split("\n")[:2] == [
         "Peak: step 1",
@@ -834,7 +836,7 @@ def test_the_peak_and_what_makes_it(window: Browser):
 
 
 @needs_browser
-def test_the_page_explains_the_peak(window: Browser):
+def test_page_explains_the_peak(window: Browser):
     Path("model.mlir").write_text(KEPT)
     show(window, Reader(explain=True).read(read_source("model.mlir")))
     summary = "What would help: 36 KiB less by tgraph-tile{tiles=64 max-slowdown="
@@ -858,7 +860,7 @@ def test_the_page_explains_the_peak(window: Browser):
 
 
 @needs_browser
-def test_keys_go_through_the_buffers(window: Browser):
+def test_arrow_keys_move_between_buffers(window: Browser):
     show(window, read("chain.csv"))
     window.run("document.querySelector('canvas').focus()")
     seen: list[str] = []
@@ -875,7 +877,7 @@ def test_keys_go_through_the_buffers(window: Browser):
 
 
 @needs_browser
-def test_all_buffers_are_in_a_table(window: Browser):
+def test_table_of_all_buffers(window: Browser):
     show(window, read("f.mlir"))
     cells = "return [...document.querySelectorAll('#table tr td:{0}')]"
     cells += ".map(cell => cell.innerText)"
@@ -897,11 +899,11 @@ def test_all_buffers_are_in_a_table(window: Browser):
 
 
 @needs_browser
-def test_colors_and_the_memory_of_the_caller(window: Browser):
+def test_legend_with_and_without_memory_of_the_caller(window: Browser):
     show(window, [PlanView("x", [training()])])
     legend = window.text("#legend")
     assert "activation" in legend
-    assert "optimizer state" in legend  # below the arena, which it is not larger than
+    assert "optimizer state" in legend  # drawn below the arena, and no larger than it
     window.run("document.getElementById('held').click()")
     assert "optimizer state" not in window.text("#legend")
     window.run(
@@ -913,8 +915,8 @@ def test_colors_and_the_memory_of_the_caller(window: Browser):
 
 
 @needs_browser
-def test_the_legend_has_every_color(window: Browser):
-    """That of a result, too, while the caller's memory is hidden."""
+def test_legend_lists_every_color(window: Browser):
+    """A result keeps its color while the caller's memory is hidden."""
     y = ShownBuffer(Buffer("y", 4, 1, 2), 0, op="tgraph.sine", role="result")
     x = ShownBuffer(Buffer("x", 4, 0, 1), 0, op="tgraph.tanh")
     show(window, [PlanView("x", [pool_of("", [x, y])])])
@@ -949,11 +951,11 @@ def test_wheel_keys_and_dragging_move_the_view(window: Browser):
     assert at(*edge) == "b"
     for _ in range(3):
         window.wheel(x, y, -200)
-    assert at(x, y) == "a"  # the point under the pointer stays where it is
+    assert at(x, y) == "a"  # zooming keeps the point under the pointer
     assert at(*edge) != "b"
     for _ in range(4):
         window.drag((850, round(y)), (100, round(y)))
-    assert at(x, y) == "c"  # which has the bytes of a later
+    assert at(x, y) == "c"  # c has the bytes of a, in later steps
     window.run("document.querySelector('canvas').focus()")
     window.type("0")
     assert at(*edge) == "b"
@@ -962,7 +964,7 @@ def test_wheel_keys_and_dragging_move_the_view(window: Browser):
 
 
 @needs_browser
-def test_plans_are_compared(window: Browser):
+def test_page_compares_two_plans(window: Browser):
     show(window, read("chain.csv", "naive"))
     assert window.run("return document.querySelectorAll('canvas').length") == 2
     window.run("document.querySelectorAll('canvas')[1].focus()")
@@ -972,7 +974,7 @@ def test_plans_are_compared(window: Browser):
 
 
 @needs_browser
-def test_a_large_plan_does_not_flatten_the_others(window: Browser):
+def test_maps_of_small_plans_stay_readable(window: Browser):
     Path("long.csv").write_text(
         "id,lower,upper,size\n" + "".join(f"b{n},{n},{n + 1},64\n" for n in range(50))
     )
@@ -980,7 +982,7 @@ def test_a_large_plan_does_not_flatten_the_others(window: Browser):
     assert (auto.pools[0].size, naive.pools[0].size) == (64, 3200)
     show(window, [auto, naive])
     (pool,) = auto.pools
-    # The map of `auto` is two thirds full, not a fiftieth.
+    # The map of `auto` is filled to two thirds, not to a fiftieth.
     tall = replace(pool, size=96)
     window.point(*middle(window, pool.buffers[25], tall))
     assert window.text("#details h2") == "b25"
@@ -989,14 +991,14 @@ def test_a_large_plan_does_not_flatten_the_others(window: Browser):
 
 @needs_browser
 @pytest.mark.parametrize("pools", [[], [PoolView("empty", 0, [])]])
-def test_nothing_can_be_shown_too(window: Browser, pools: list[PoolView]):
+def test_page_without_buffers(window: Browser, pools: list[PoolView]):
     show(window, [PlanView("nothing", pools)])
     window.type("p", "+", "0")
     assert not window.log()
 
 
 @needs_browser
-def test_hostile_names_are_only_text(window: Browser):
+def test_hostile_names_are_shown_as_text(window: Browser):
     show(window, hostile())
     window.run("document.querySelector('canvas').focus()")
     window.type("Right")
@@ -1007,7 +1009,7 @@ def test_hostile_names_are_only_text(window: Browser):
 
 
 @needs_browser
-def test_ten_thousand_buffers_are_fluent(window: Browser):
+def test_page_with_ten_thousand_buffers_is_responsive(window: Browser):
     buffers = [
         ShownBuffer(Buffer(f"b{i}", 64, i, i + 50), 64 * (i % 50))
         for i in range(10_000)

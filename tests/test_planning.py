@@ -1,4 +1,5 @@
-"""Planning strategies are sound and deterministic, and bounds are right."""
+"""Tests that planning strategies are sound and deterministic, and that bounds are
+correct."""
 
 import itertools
 
@@ -40,7 +41,7 @@ def buffers(draw: st.DrawFn, max_size: int = 12) -> list[Buffer]:
 
 @st.composite
 def gaps(draw: st.DrawFn, start: int, end: int) -> list[tuple[int, int]]:
-    """At most one gap, mostly none."""
+    """At most one gap, and mostly none."""
     if end - start < 3 or draw(st.integers(0, 3)):
         return []
     first = draw(st.integers(start + 1, end - 2))
@@ -59,7 +60,7 @@ def test_plans_are_sound_and_within_bounds(name: str, problem: list[Buffer]) -> 
 
 
 @given(buffers())
-def test_naive_shares_nothing(problem: list[Buffer]) -> None:
+def test_naive_strategy_shares_nothing(problem: list[Buffer]) -> None:
     plan = solve(Problem(problem), "naive")
     ranges = sorted((o, o + b.size) for o, b in zip(plan.offsets, problem, strict=True))
     assert all(a[1] <= b[0] for a, b in itertools.pairwise(ranges))
@@ -78,7 +79,7 @@ def test_lower_bound_is_the_largest_sum_of_live_bytes(problem: list[Buffer]) -> 
 
 @given(buffers(max_size=5))
 def test_lower_bound_never_exceeds_the_optimum(problem: list[Buffer]) -> None:
-    # Some order of first-fit placement gives an optimal plan; try them all.
+    # Some order of first-fit placement gives an optimal plan, so all orders are tried.
     best = min(_first_fit_peak(order) for order in itertools.permutations(problem))
     assert Problem(problem).lower_bound <= best
 
@@ -102,7 +103,7 @@ def test_reuse_reaches_the_lower_bound() -> None:
         assert plan.optimal
 
 
-def test_best_fit_takes_the_smallest_gap() -> None:
+def test_best_fit_chooses_the_smallest_gap() -> None:
     problem = [
         Buffer("large gap", 100, 0, 2),
         Buffer("wall", 10, 0, 9),
@@ -110,7 +111,7 @@ def test_best_fit_takes_the_smallest_gap() -> None:
         Buffer("end", 10, 0, 9),
         Buffer("wanted", 50, 3, 9),
     ]
-    # In order of start the larger first: [0,100) large gap, [100,150) small gap, ...
+    # By start, the larger first: "large gap" at [0, 100), "wall", "small gap", ...
     plan = solve(Problem(problem), "best-fit")
     by_id = dict(zip((b.id for b in problem), plan.offsets, strict=True))
     assert by_id == {
@@ -131,7 +132,7 @@ def test_large_problems_are_planned_quickly() -> None:
     ("offsets", "reason"),
     [
         ([0, 64, 0], None),
-        ([64, 0, 0], None),  # c is elsewhere, and d in a's gap
+        ([64, 0, 0], None),  # c is in another pool
         ([0], "there are 1 offsets, expected 3"),
         ([-64, 64, 0], "buffer a has offset -64, expected 0 or more"),
         ([0, 32, 0], "buffer b has offset 32, expected a multiple of 64"),

@@ -1,9 +1,9 @@
-"""plan-check and sanitized runs catch faults that are planted into the planner.
+"""Tests that `plan-check` and sanitized runs detect faults planted into the planner.
 
-Each fault makes plan-memory assume something wrong about buffers. On random programs,
-`plan-check` must refuse the plan at least once, and so must a sanitized run of a plan
-that was not checked. Plans that neither refuses must compute the reference
-interpreter's values. Without a fault, neither refuses anything.
+Each fault makes `plan-memory` assume something wrong about buffers. On random programs,
+`plan-check` must refuse at least one plan, and so must a sanitized run of unchecked
+plans. Plans that neither refuses must compute the reference interpreter's values.
+Without a fault, neither refuses anything.
 """
 
 import dataclasses
@@ -53,14 +53,15 @@ def arguments_of(module: ModuleOp) -> list[np.ndarray]:
 
 @cache
 def expected(module: ModuleOp) -> Sequence[np.ndarray]:
-    """The reference interpreter's values."""
+    """The values of the reference interpreter."""
     return run_reference(module, arguments_of(module))
 
 
 def judge(module: ModuleOp, check: bool = True, reuse_outputs: bool = True) -> str:
-    """Which check finds that the plan of a program is wrong."""
+    """The verdict on a program's plan: which check detects that the plan is wrong, if
+    any."""
     with Patch.context() as patch:
-        if not check:  # let the plan through, to see what the run notices
+        if not check:  # skip the check, to see whether the run detects the fault
             patch.setattr(plan_memory, "check_plan", lambda module: None)
         try:
             planned = tensorplan.plan(module, reuse_outputs=reuse_outputs)
@@ -71,7 +72,7 @@ def judge(module: ModuleOp, check: bool = True, reuse_outputs: bool = True) -> s
     try:
         program = Executable(planned, sanitize=True, native=False)
         got = program(*[a.copy() for a in arguments])
-    except LocatedError as error:  # also a buffer that is not within its arena
+    except LocatedError as error:  # includes a buffer outside of its arena
         is_named = not isinstance(error, PlanViolation) or error.buffer in str(error)
         return FOUND_BY_RUN if is_named else UNNOTICED
     same = all(
@@ -81,7 +82,7 @@ def judge(module: ModuleOp, check: bool = True, reuse_outputs: bool = True) -> s
 
 
 def with_buffers(patch: Patch, change: Callable[[Buffer], Buffer]) -> None:
-    """Makes plan-memory plan changed buffers."""
+    """Makes `plan-memory` plan buffers changed by `change`."""
 
     def changed(*args: Any) -> Buffer:
         return change(liveness.buffer_of(*args))
@@ -116,7 +117,7 @@ def views_not_followed(patch: Patch) -> None:
 
 
 def results_freed_early(patch: Patch) -> None:
-    """Live ranges of buffers that are copied to results end too early."""
+    """Ends the live ranges of buffers too early if they are copied to results."""
     moves = allocations.moves
 
     def over(use: Use) -> Sequence[SSAValue] | None:
@@ -126,7 +127,7 @@ def results_freed_early(patch: Patch) -> None:
 
 
 def result_believed_unwritten(patch: Patch) -> None:
-    """Memory of results is reused up to the end of the function."""
+    """Reuses the memory of results until the end of the function."""
 
     def outputs(*args: Any) -> list[output_reuse.Output]:
         found = output_reuse.find_outputs(*args)
@@ -149,7 +150,7 @@ def result_believed_larger(patch: Patch) -> None:
 
 
 def old_contents_believed_unread(patch: Patch) -> None:
-    """Contents from the caller are overwritten from the start."""
+    """Overwrites contents from the caller from the start."""
 
     def outputs(*args: Any) -> list[output_reuse.Output]:
         found = output_reuse.find_outputs(*args)
@@ -164,7 +165,7 @@ def old_contents_believed_unread(patch: Patch) -> None:
 
 
 def anything_believed_elementwise(patch: Patch) -> None:
-    """Results overwrite operands of operations that are not elementwise."""
+    """Lets results overwrite operands of operations that are not elementwise."""
 
     def every(op: Operation) -> Sequence[int]:
         return range(len(op.operands) - len(destinations(op)))
@@ -219,12 +220,12 @@ ODD = """func.func @main(%x: tensor<3x3xf32>) -> tensor<3x3xf32> {
     : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
   func.return %r : tensor<3x3xf32>
 }"""
-"""Two buffers of 36 bytes, one of which begins at a multiple of 64."""
+"""Two buffers of 36 bytes, one of which starts at a multiple of 64."""
 
 
 @cache
 def random_programs() -> Sequence[ModuleOp]:
-    """Random programs from fixed seeds, and two more programs."""
+    """Random programs from a fixed seed, and two handwritten programs."""
     found = [parse(PRODUCTS)]
 
     @seed(0)
@@ -244,19 +245,19 @@ def random_programs() -> Sequence[ModuleOp]:
 
 
 def verdicts(check: bool = True) -> Iterator[str]:
-    """The verdict on each program; every other one reuses outputs."""
+    """The verdict on each program. Every second program reuses outputs."""
     for index, module in enumerate(random_programs()):
         yield judge(module, check, reuse_outputs=index % 2 == 0)
 
 
 @pytest.mark.thorough
-def test_no_false_alarm() -> None:
+def test_no_false_positives() -> None:
     assert set(verdicts()) == {UNNOTICED}
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.__name__)
-def test_planted_fault_is_caught(fault: Callable[[Patch], None]) -> None:
+def test_plan_check_detects_each_fault(fault: Callable[[Patch], None]) -> None:
     with Patch.context() as patch:
         fault(patch)
         assert FOUND_BY_CHECK in verdicts()
@@ -264,8 +265,9 @@ def test_planted_fault_is_caught(fault: Callable[[Patch], None]) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.__name__)
-def test_a_sanitized_run_catches_it_by_itself(fault: Callable[[Patch], None]) -> None:
-    """With the buffer and the operation; and values are never wrong unnoticed."""
+def test_sanitized_run_detects_each_fault(fault: Callable[[Patch], None]) -> None:
+    """The error names the buffer and the operation, and wrong values are never
+    unnoticed."""
     with Patch.context() as patch:
         fault(patch)
         found = set(verdicts(check=False))
@@ -273,8 +275,8 @@ def test_a_sanitized_run_catches_it_by_itself(fault: Callable[[Patch], None]) ->
         assert WRONG not in found
 
 
-def test_plan_check_does_not_use_what_plan_memory_uses() -> None:
-    """Else the faults above could blind it as well."""
+def test_plan_check_shares_no_code_with_plan_memory() -> None:
+    """Otherwise, the planted faults could affect the checker as well."""
     borrowed = {
         name
         for module in (

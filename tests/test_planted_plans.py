@@ -1,4 +1,4 @@
-"""plan-check accepts no planted fault that execution shows to be unsound.
+"""Tests that `plan-check` accepts no planted fault that execution shows to be unsound.
 
 Each kind of fault (tests/planted) is a program with an error in its arena (an offset, a
 size, a free, a path, an alias, an operation in place, a transfer, a stream), and a
@@ -42,7 +42,8 @@ each_kind = pytest.mark.parametrize(
 
 
 def remarks(text: str, caplog: pytest.LogCaptureFixture) -> list[str]:
-    """The remarks of plan-check that it could not check or prove something."""
+    """The remarks in which `plan-check` says that it could not check or prove
+    something."""
     caplog.clear()
     with caplog.at_level(logging.INFO, REMARKS.name):
         check_plan(parsed(text))
@@ -51,7 +52,7 @@ def remarks(text: str, caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @each_kind
-def test_no_fault_is_accepted_in_silence(
+def test_no_fault_is_accepted_without_a_remark(
     kind: Kind, caplog: pytest.LogCaptureFixture
 ) -> None:
     try:
@@ -62,15 +63,13 @@ def test_no_fault_is_accepted_in_silence(
 
 
 @each_kind
-def test_the_sound_twin_is_accepted(
-    kind: Kind, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_sound_twin_is_accepted(kind: Kind, caplog: pytest.LogCaptureFixture) -> None:
     if not kind.may_refuse:
         remarks(kind.text(faulty=False), caplog)
 
 
 def test_most_faults_are_errors() -> None:
-    """A checker that only remarks would be worth little."""
+    """A checker that only emits remarks would be of little use."""
     faults = [kind for kind in ALL if kind.unsound and not kind.beyond]
     assert sum(map(is_refused, faults)) > 0.7 * len(faults)
 
@@ -83,7 +82,7 @@ def is_refused(kind: Kind) -> bool:
     return False
 
 
-def test_there_are_many_kinds() -> None:
+def test_number_of_kinds() -> None:
     counts = Counter(kind.family for kind in ALL)
     assert len(counts) == len(FAMILIES)
     assert sum(counts.values()) >= 200
@@ -92,8 +91,9 @@ def test_there_are_many_kinds() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not (TOOLS and LIBRARIES), reason="no MLIR, or no runner's library")
-def test_execution_agrees() -> None:
-    """With what is declared: one process runs all programs."""
+def test_execution_agrees_with_declarations() -> None:
+    """One process runs all programs, and their behavior must agree with the declared
+    one."""
     programs = {
         (kind.family, kind.name, faulty, mode): native(kind, faulty, mode)
         for kind in ALL
@@ -114,7 +114,7 @@ Key = tuple[str, str, bool, str | None]
 
 
 def disagreement(kind: Kind, ran: dict[Key, Behavior]) -> str | None:
-    """The difference between a kind's declaration and its runs; None if they agree."""
+    """The difference between a kind's declaration and its runs. None if they agree."""
     modes = kind.modes or (None,)
     sound = ran[kind.family, kind.name, False, modes[0]]
     for mode in modes:
@@ -127,15 +127,17 @@ def disagreement(kind: Kind, ran: dict[Key, Behavior]) -> str | None:
 
 
 PLANS, TRIES = 100, 4
-"""The number of random programs, and of rewrites of each; some change nothing."""
+"""The number of random programs, and of rewrites of each. Some rewrites change nothing.
+"""
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("rewrite", REWRITES, ids=lambda r: r.__name__)
-def test_what_is_accepted_of_rewritten_plans_gives_the_same(
+def test_accepted_rewritten_plans_compute_the_same(
     rewrite: Rewrite, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """By the executor, which is not told to watch; the second run finds stale bytes."""
+    """The executor runs without sanitizing. A second run with other inputs reveals
+    stale bytes."""
     outcomes: Counter[str] = Counter()
     for number in range(PLANS * TRIES):
         module, inputs, plan = plan_of(number % PLANS)

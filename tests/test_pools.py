@@ -1,4 +1,4 @@
-"""Programs without a plan, served by allocators; several programs in one pool."""
+"""Tests programs without a plan, served by allocators, and programs sharing pools."""
 
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ def parse(text: str) -> ModuleOp:
     return module
 
 
-# A chain of five buffers, of which two live at a time; result tanh(tanh(...)).
+# A chain of five operations on four buffers, of which two are live at a time.
 CHAIN = """
 !t = memref<1024xf32, "cpu:0">
 func.func @main(%x: !t, %r: !t {tgraph.result = 0 : i32}) {
@@ -54,10 +54,10 @@ def chain_of_x() -> Array:
 
 @pytest.mark.parametrize("allocator", ALLOCATORS)
 @pytest.mark.parametrize("sanitize", [False, True])
-def test_a_program_without_a_plan(
+def test_program_without_a_plan(
     allocator: str, sanitize: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if allocator != "bfc":  # a sanitized run looks at every byte of the others' regions
+    if allocator != "bfc":  # others have large regions, and a sanitized run reads them
         small = partial(ALLOCATORS[allocator], allocate_size=1 << 24)
         monkeypatch.setitem(ALLOCATORS, allocator, small)
     program = Executable(parse(CHAIN), sanitize=sanitize, allocator=allocator)
@@ -85,20 +85,20 @@ def test_out_of_memory_is_located() -> None:
     assert pool.allocator.statistics().bytes_in_use == 0
 
 
-def test_more_than_a_slab_can_give() -> None:
+def test_request_larger_than_a_slab() -> None:
     text = CHAIN.replace("1024xf32", "8192xf32")
     with pytest.raises(LocatedError, match="32768 bytes requested, expected at most"):
         Executable(parse(text), allocator="slab")
 
 
-def test_late_use_shows_though_the_memory_has_another_owner() -> None:
+def test_use_after_free_is_detected_in_reused_memory() -> None:
     late = CHAIN.replace("tgraph.tanh %d outs(%r)", "tgraph.tanh %a outs(%r)")
     with pytest.raises(PlanViolation, match=r"reads %a .* after it was freed"):
         Executable(parse(late), sanitize=True)
     assert np.isfinite(Executable(parse(late))(X)[0]).all()
 
 
-# result 0 = v + x, and v = v + x; in an arena of SIZE bytes.
+# Result 0 is v + x, and then v is v + x, in an arena of SIZE bytes.
 STEP = """
 !t = memref<16xf32, "cpu:0">
 !arena = memref<SIZExi8, "cpu:0">
@@ -140,10 +140,10 @@ def test_programs_share_the_largest_arena(sanitize: bool) -> None:
         assert (v == count).all()
     sums = pool.memory[:64].view(np.float32)
     if not sanitize:
-        assert (sums == 5).all()  # all of them are in the one arena
+        assert (sums == 5).all()  # all programs use the same arena
 
 
-def test_compile_takes_pools() -> None:
+def test_compile_with_pools() -> None:
     module = tensorplan.read(Path("examples/classifier.mlir").read_text())
     first = tensorplan.compile(module)
     second = tensorplan.compile(module, pools=tuple(first.pools))
@@ -160,7 +160,7 @@ def test_compile_takes_pools() -> None:
         tensorplan.compile(module, pools=3)  # pyright: ignore
 
 
-def test_programs_of_other_devices_do_not_share() -> None:
+def test_programs_on_other_devices_do_not_share_pools() -> None:
     there = parse(
         STEP.replace("cpu:0", "cpu:1").replace("SIZE", "64").replace("ALIGN", "64")
     )
@@ -168,7 +168,7 @@ def test_programs_of_other_devices_do_not_share() -> None:
     assert [p.device for p in Executable(there, pools=here.pools).pools] == ["cpu:1"]
 
 
-def test_parameters_are_given_once() -> None:
+def test_programs_share_parameters() -> None:
     first, second = Executable(step(64)), Executable(step(64))
     ones = np.ones(16, np.float32)
     first.bind({0: [0.0] * 16})
@@ -203,7 +203,7 @@ def test_runs_allocate_nothing() -> None:
     assert program.pools[0].allocator.statistics() == before
 
 
-def test_memory_that_nobody_touches_seldom_grows() -> None:
+def test_growing_scratch_memory_is_seldom_reallocated() -> None:
     scratch = Scratch("", growth=2)
     blocks = [scratch.pool]
     for size in range(1_000, 100_000, 1_000):

@@ -1,4 +1,4 @@
-"""Constants are packed for kernels once, and again when they change."""
+"""Tests that constants are packed for kernels once, and again when they change."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -61,10 +61,11 @@ def calls(run: Executable) -> int:
     return sum(len(step.calls) for step in runner._program.steps)
 
 
-def test_parameters_given_at_first_have_kernels_made_once(
+def test_initial_parameters_have_kernels_compiled_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No kernel is made that packs them in every run, which needs memory for that."""
+    """No kernel is compiled that packs the parameters in each run and needs memory for
+    them."""
     made = list[object]()
     compile_call = compiled.compile_call
 
@@ -98,18 +99,18 @@ def test_parameters_are_packed_once() -> None:
     assert calls(marked) == calls(unmarked) - 1
 
 
-def test_another_array_is_packed_anew() -> None:
+def test_another_array_is_packed_again() -> None:
     run, x = program(), normal(SHAPES[0])
     w = normal(SHAPES[1])
     check(run, x, w)
     check(run, x, normal(SHAPES[1]))
     check(run, x, w)
     w *= 2
-    check(run, x, w[:])  # in the same memory
-    assert run.packed_bytes == w.nbytes  # of the latest only
+    check(run, x, w[:])  # another object in the same memory
+    assert run.packed_bytes == w.nbytes  # only the latest copy
 
 
-def test_what_is_copied_in_each_call_is_not_packed() -> None:
+def test_arrays_copied_in_each_call_are_not_packed() -> None:
     run, x = program(), normal(SHAPES[0])
     check(run, x, normal(SHAPES[1]))
     strided = normal((3, 3, 16, 64))[..., ::2]
@@ -120,7 +121,7 @@ def test_what_is_copied_in_each_call_is_not_packed() -> None:
     assert run.packed_bytes == 0
 
 
-def test_bound_again_is_packed_again() -> None:
+def test_parameters_bound_again_are_packed_again() -> None:
     run, x, w = program(), normal(SHAPES[0]), normal(SHAPES[1])
     for _ in range(2):
         run.bind({1: w})
@@ -129,10 +130,10 @@ def test_bound_again_is_packed_again() -> None:
         w += 1
 
 
-def test_repacked_after_a_change_in_place() -> None:
+def test_repack_after_a_change_in_place() -> None:
     run, x, w = program(), normal(SHAPES[0]), normal(SHAPES[1])
     run.bind({1: w})
-    run.repack()  # nothing yet
+    run.repack()  # no copy exists yet
     for _ in range(3):
         (got,) = run(x)
         np.testing.assert_allclose(got, reference(x, w), rtol=1e-4, atol=1e-4)
@@ -141,7 +142,7 @@ def test_repacked_after_a_change_in_place() -> None:
         run.repack()
 
 
-def test_what_is_given_away_is_not_packed() -> None:
+def test_donated_parameters_are_not_packed() -> None:
     text = f"""
     func.func @main(%x: memref<{IMAGE}>, %w: memref<{KERNEL}> {{tgraph.parameter}},
                     %y: memref<{OUT}> {{tgraph.result = 0 : i64}},
@@ -161,7 +162,7 @@ def test_what_is_given_away_is_not_packed() -> None:
     assert run.packed_bytes == 0
 
 
-def test_convolutions_share_a_copy_and_constants_have_one() -> None:
+def test_convolutions_share_a_packed_constant() -> None:
     value = normal(SHAPES[1])
     text = f"""
     "memref.global"() {{sym_name = "w", sym_visibility = "private", constant,
@@ -182,7 +183,7 @@ def test_convolutions_share_a_copy_and_constants_have_one() -> None:
     assert run.packed_bytes == value.nbytes
 
 
-def test_kernels_of_transposed_convolutions_are_turned_once() -> None:
+def test_kernels_of_transposed_convolutions_are_reversed_once() -> None:
     def make(mark: str) -> Executable:
         text = f"""
         func.func @main(%x: memref<1x5x16xf32>, %w: memref<3x16x32xf32> {mark},
@@ -224,7 +225,7 @@ def dots(rows: int, sanitize: bool = False) -> tuple[Executable, list[Array]]:
 
 @pytest.mark.parametrize("rows", [1, 32])
 @pytest.mark.parametrize("sanitize", [False, True])
-def test_matrices_that_many_rows_read(rows: int, sanitize: bool) -> None:
+def test_matrices_are_packed_for_many_rows(rows: int, sanitize: bool) -> None:
     run, (x, v, w) = dots(rows, sanitize)
     for _ in range(2):
         (got,) = run(x, v, w)
@@ -234,8 +235,8 @@ def test_matrices_that_many_rows_read(rows: int, sanitize: bool) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_threads_read_one_copy(threads: int) -> None:
-    """Divisions that are looked at, and are not used, leave no copies."""
+def test_threads_share_a_packed_copy(threads: int) -> None:
+    """Divisions into parts that are considered but not used leave no copies."""
     jax = pytest.importorskip("jax")
     x, w = normal((64, 384)), normal((384, 384))
     module = tensorplan.from_jax(jax.numpy.matmul, x, w, parameter_argnums=1).module
@@ -245,7 +246,7 @@ def test_threads_read_one_copy(threads: int) -> None:
     assert run.packed_bytes == (w.nbytes if multiplies_packed() else 0)
 
 
-def test_numbers_of_parameters_are_checked() -> None:
+def test_parameter_argnums_are_checked() -> None:
     jax = pytest.importorskip("jax")
     x = normal((4,))
 

@@ -1,4 +1,4 @@
-"""Properties of buffers and problems, compared with their plainest definition."""
+"""Tests properties of buffers and problems against their simplest definitions."""
 
 import re
 from dataclasses import replace
@@ -26,8 +26,8 @@ def steps(buffer: Buffer) -> set[int]:
 
 
 def bound(buffers: list[Buffer], unit: int) -> int:
-    """The largest sum of live bytes, rounded to multiples of `unit` but for the
-    topmost."""
+    """The largest sum of live bytes. All sizes except the topmost are rounded up to
+    multiples of `unit`."""
     found = max((b.offset + b.size for b in buffers if b.offset is not None), default=0)
     for step in range(14):
         live = [b.size for b in buffers if step in steps(b)]
@@ -103,8 +103,9 @@ def test_accepted() -> None:
     Buffer("b", 8, 0, 9, 4, offset=8)
 
 
-def test_the_room_between_aligned_buffers_counts() -> None:
-    """A search would need long to prove it; `c` fits between the other two."""
+def test_lower_bound_includes_padding() -> None:
+    """A search would need long to prove the bound. `c` fits between the other two
+    buffers."""
     a, b, c = Buffer("a", 40, 0, 2, 64), Buffer("b", 4, 0, 2, 64), Buffer("c", 4, 0, 2)
     assert Problem([a, b, c]).lower_bound == 64 + 4
     plan = solve(Problem([a, b, c]), "auto")
@@ -112,7 +113,7 @@ def test_the_room_between_aligned_buffers_counts() -> None:
     assert plan.peak == 64 + 4
 
 
-def test_a_bound_for_many_alignments_takes_as_long_as_for_some() -> None:
+def test_lower_bound_of_many_alignments_is_fast() -> None:
     buffers = [Buffer(f"b{n}", n, 0, 1 + n % 7, 2 * n + 3) for n in range(8_000)]
     start = process_time()
     assert Problem(buffers).lower_bound >= sum(range(8_000))

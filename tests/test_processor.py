@@ -1,4 +1,4 @@
-"""`TENSORPLAN_PROCESSOR` makes native code for processors with fewer features."""
+"""Tests `TENSORPLAN_PROCESSOR`: native code for processors with fewer features."""
 
 import os
 import subprocess
@@ -43,8 +43,8 @@ is_x86 = llvm.is_available() and "avx2" in llvm.compiler().host.features.split("
 
 
 @pytest.mark.skipif(not is_x86, reason="needs llvmlite, and AVX2")
-def test_code_is_made_for_a_level_of_processors(tmp_path: Path) -> None:
-    """What is saved runs on this processor, too, which has more."""
+def test_native_code_for_a_processor_level(tmp_path: Path) -> None:
+    """The saved program also runs on this processor, which has more features."""
     path = tmp_path / "program"
     result = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(path)],

@@ -1,4 +1,4 @@
-"""Profiles: an event for each operation on its device and stream; live bytes."""
+"""Tests profiles: one event per operation on its device and stream, and live bytes."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ import tensorplan
 from tensorplan.frontends import reading
 from tensorplan.runtime.executor import Executable
 
-# Two branches on two streams; a copy to the other device.
+# Two branches on two streams, and a copy to another device.
 PROGRAM = """\
 !t = memref<16xf32, "cpu:0">
 !u = memref<16xf32, "cpu:1">
@@ -37,7 +37,7 @@ X = np.linspace(-1, 1, 16, dtype=np.float32)
 @pytest.mark.parametrize(
     "how", [{}, {"threads": 2, "concurrent": True}, {"sanitize": True}]
 )
-def test_a_trace(how: dict[str, Any]) -> None:
+def test_trace(how: dict[str, Any]) -> None:
     module = reading.read(PROGRAM.encode(), "plan.mlir", tensorplan.context())
     program = Executable(module, **how)
     profile = program.profile()
@@ -71,7 +71,7 @@ def test_a_trace(how: dict[str, Any]) -> None:
     assert {devices[e["pid"]] for e in events if e["ph"] == "C"} == {"cpu:0"}
 
 
-def test_nothing_has_run() -> None:
+def test_profile_before_any_run() -> None:
     module = reading.read(PROGRAM.encode(), "plan.mlir", tensorplan.context())
     events = json.loads(Executable(module).profile().to_json())["traceEvents"]
     assert {event["ph"] for event in events} == {"M"}

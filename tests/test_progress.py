@@ -1,4 +1,5 @@
-"""The progress bar appears late, on terminals only, and is erased in the end."""
+"""Tests that the progress bar appears late, only on terminals, and is erased at the
+end."""
 
 import io
 import time
@@ -33,6 +34,6 @@ def test_on_a_terminal() -> None:
     assert text.endswith("\r\x1b[K")
 
 
-def test_nothing_in_a_pipe_or_before_its_time() -> None:
+def test_no_bar_in_a_pipe_or_before_the_delay() -> None:
     assert shown(io.StringIO(), 0.2) == ""
     assert shown(Terminal(), 0.0) == ""

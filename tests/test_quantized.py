@@ -1,4 +1,4 @@
-"""Quantized element types of StableHLO: values, and refusals."""
+"""Tests quantized element types of StableHLO: values and errors."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
 
 PAIR = "!quant.uniform<i8:f32:0, {0.1:-30,0.5:-20}>"
-"""From StableHLO's own test of quantized operations."""
+"""A type from StableHLO's own test of quantized operations."""
 
 TENTHS, HALVES = "!quant.uniform<i8:f32, 0.1:-30>", "!quant.uniform<i8:f32, 0.5:-20>"
 
@@ -33,8 +33,9 @@ KINDS = {
 }
 
 
-def test_rounds_and_limits() -> None:
-    """To the nearest integer, the even one of two, after the zero point is added."""
+def test_rounding_and_saturation() -> None:
+    """Values are rounded to the nearest integer, ties to even, after the zero point is
+    added."""
     x = np.array([0, 0.5, 0.75, -1000, 1000, np.inf, -np.inf], np.float32)
     kinds = [f"tensor<7x!quant.uniform<{kind}>>" for kind in KINDS]
     lines = [
@@ -54,7 +55,7 @@ def test_rounds_and_limits() -> None:
     ]
 
 
-def test_a_scale_for_each_index_of_a_dimension() -> None:
+def test_scale_per_index_of_a_dimension() -> None:
     other = "!quant.uniform<i8:f32:0, {0.1:-20,0.2:-30}>"
     body = (
         f'%0 = "stablehlo.uniform_quantize"(%q) : (tensor<2x{PAIR}>) -> '
@@ -73,8 +74,8 @@ def test_a_scale_for_each_index_of_a_dimension() -> None:
     assert got.tolist() == [[0.5, 1, 1.5], [0, 2, 4]]
 
 
-def test_operations_compute_with_what_elements_stand_for() -> None:
-    """Integers are moved as they are; a product has floats on one side."""
+def test_operations_compute_on_dequantized_values() -> None:
+    """Data movement keeps stored integers. A product may have floats on one side."""
     body = (
         f'%0 = "stablehlo.reshape"(%a) : (tensor<2x{TENTHS}>) -> tensor<1x2x{TENTHS}>\n'
         f'  %1 = "stablehlo.add"(%0, %b) : (tensor<1x2x{TENTHS}>, '
@@ -121,7 +122,7 @@ def test_operations_compute_with_what_elements_stand_for() -> None:
         ),
     ],
 )
-def test_refuses(text: str, message: str) -> None:
+def test_unsupported_types_are_refused(text: str, message: str) -> None:
     with pytest.raises(LocatedError) as error:
         tensorplan.from_stablehlo(text)
     assert message in str(error.value)

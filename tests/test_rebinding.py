@@ -1,4 +1,5 @@
-"""New arrays in each call, bound by one native call, or by Python if that refuses."""
+"""Tests calls with new arrays, which native code binds, or Python if native code
+refuses."""
 
 import weakref
 from array import array
@@ -22,7 +23,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 RNG = np.random.default_rng(0)
-# A product, an elementwise operation, a slice that reads from inside, and a variable.
+# A product, an elementwise operation, a slice that a kernel reads in place, and a
+# variable.
 TEXT = """
 !t = tensor<12x12xf32>
 func.func @main(%v: !tgraph.variable<!t> {tgraph.result = 1 : i32},
@@ -62,7 +64,7 @@ def run() -> Executable:
 
 @pytest.fixture
 def total(run: Executable) -> Array:
-    """The variable of a program after calls with several arrays."""
+    """The variable of the program `run`, after calls with several arrays."""
     total = normal()
     for _ in range(3):
         check(run, total, normal(), normal())
@@ -70,14 +72,16 @@ def total(run: Executable) -> Array:
 
 
 @pytest.mark.skipif(not onednn.is_available(), reason="needs oneDNN")
-def test_new_arrays_are_not_left_to_python(run: Executable, total: Array) -> None:
+def test_native_code_binds_new_arrays(run: Executable, total: Array) -> None:
     x = normal()
     with patch.object(Arguments, "accept", side_effect=AssertionError):
         for given in (x, x, normal(), x):
             check(run, total, given, normal())
 
 
-def test_they_live_until_others_take_their_place(run: Executable, total: Array) -> None:
+def test_program_keeps_arrays_until_the_next_call(
+    run: Executable, total: Array
+) -> None:
     x = normal()
     check(run, total, x, normal())
     is_there = weakref.ref(x)
@@ -102,9 +106,7 @@ def unaligned() -> Array:
         normal().view(np.recarray),
     ],
 )
-def test_what_is_out_of_the_ordinary(
-    run: Executable, total: Array, given: Array
-) -> None:
+def test_unusual_inputs(run: Executable, total: Array, given: Array) -> None:
     plain = np.array(given, np.float32)
     before, y = total.copy(), normal()
     z, _ = run(total, given, y)
@@ -114,9 +116,7 @@ def test_what_is_out_of_the_ordinary(
         check(run, total, normal(), normal())
 
 
-def test_inputs_in_memory_that_is_written_are_copied(
-    run: Executable, total: Array
-) -> None:
+def test_inputs_in_written_memory_are_copied(run: Executable, total: Array) -> None:
     before, y = total.copy(), normal()
     z, _ = run(total, total, y)
     np.testing.assert_allclose(z, before @ y + y[3], rtol=1e-5, atol=1e-5)
@@ -134,7 +134,7 @@ def test_inputs_in_memory_that_is_written_are_copied(
         (None, TypeError),
     ],
 )
-def test_what_does_not_fit(
+def test_wrong_inputs_are_refused(
     run: Executable, total: Array, given: Array, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
@@ -144,14 +144,14 @@ def test_what_does_not_fit(
     check(run, total, normal(), normal())
 
 
-def test_another_variable(run: Executable, total: Array) -> None:
+def test_new_arrays_for_a_variable(run: Executable, total: Array) -> None:
     del total
     for _ in range(2):
         check(run, normal(), normal(), normal())
 
 
-def test_calls_that_are_made_anew(run: Executable, total: Array) -> None:
-    """For a profile, while the arrays stay."""
+def test_calls_after_profiling(run: Executable, total: Array) -> None:
+    """A profile creates new native calls while the arrays stay the same."""
     x, y = normal(), normal()
     check(run, total, x, y)
     run.profile()
@@ -160,7 +160,7 @@ def test_calls_that_are_made_anew(run: Executable, total: Array) -> None:
         check(run, total, normal(), normal())
 
 
-def test_results_that_go_elsewhere(run: Executable, total: Array) -> None:
+def test_results_in_given_arrays(run: Executable, total: Array) -> None:
     x, y, out = normal(), normal(), normal()
     run(total, x, y, out=[out, None])
     np.testing.assert_allclose(out, x @ y + y[3], rtol=1e-5, atol=1e-5)
@@ -168,7 +168,7 @@ def test_results_that_go_elsewhere(run: Executable, total: Array) -> None:
         check(run, total, normal(), normal())
 
 
-def test_parameters_that_are_bound_between(run: Executable, total: Array) -> None:
+def test_parameters_bound_between_calls(run: Executable, total: Array) -> None:
     y = normal()
     run.bind({2: y})
     for _ in range(4):
@@ -205,9 +205,9 @@ KINDS: Sequence[Callable[[Array], object]] = (
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_comes_in_turn(seed: int) -> None:
-    """Kinds of arrays and numbers, the same ones again with other contents, arrays that
-    do not fit: every call sees what it was given."""
+def test_random_sequences_of_calls(seed: int) -> None:
+    """Every call computes from its arguments, for random sequences of kinds of arrays,
+    numbers, repeated arrays with other contents, and arrays that do not fit."""
     random = Random(seed)
     run = Executable(tensorplan.plan(tensorplan.read(SCALED)))
     known: list[object] = []
@@ -243,7 +243,7 @@ def test_buffers_and_numbers_are_not_copied() -> None:
     assert not any("argument" in copied for copied in run.copies)
 
 
-def test_what_its_owner_may_resize_is_copied() -> None:
+def test_resizable_buffers_are_copied() -> None:
     run = Executable(tensorplan.plan(tensorplan.read(SCALED.replace("6x6", "4"))))
     for x in (array("f", [1, 2, 3, 4]), array("d", [1, 2, 3, 4])):
         for _ in range(4):
@@ -254,7 +254,7 @@ def test_what_its_owner_may_resize_is_copied() -> None:
             run(x, 2.0, [0.0] * 4)
 
 
-def test_complex_numbers_are_no_bfloat16() -> None:
+def test_complex_number_for_bfloat16_is_refused() -> None:
     text = """func.func @main(%x: tensor<bf16>) -> tensor<bf16> {
       func.return %x : tensor<bf16>
     }"""
@@ -263,8 +263,8 @@ def test_complex_numbers_are_no_bfloat16() -> None:
         run(2 + 1j)
 
 
-def test_inputs_that_calls_are_put_together_for_are_left_to_python() -> None:
-    """In the same memory, too, as another object."""
+def test_python_rebinds_inputs_of_python_kernels() -> None:
+    """No call is rebuilt for another array object in the same memory."""
     text = """
     func.func @main(%x: tensor<999xf32>, %y: tensor<999xf32>)
         -> (tensor<999xf32>, tensor<999xf32>) {
@@ -312,7 +312,7 @@ def test_inputs_in_memory_of_many_results() -> None:
 
 
 def in_memory(run: Executable, *inputs: Array) -> list[Array]:
-    """The results of a call that gets addresses only."""
+    """The results of a call that takes only addresses."""
     results = [np.full(x.shape, 7, x.dtype) for x in run.results]
     run.run_at([[address(x) for x in (*inputs, *results)]])
     return results
@@ -336,8 +336,8 @@ func.func @main(%x: tensor<99xf32>, %y: tensor<99xf32>, %none: tensor<0xf32>)
 
 @pytest.mark.parametrize("is_native", [True, False])
 def test_calls_by_address(is_native: bool) -> None:
-    """Between calls with arrays, and before some that are made anew; the program keeps
-    no array of the caller's."""
+    """Calls by address alternate with calls with arrays and follow a profile. The
+    program keeps none of the caller's arrays."""
     run = Executable(
         tensorplan.plan(tensorplan.read(WITH_SORT)), native=is_native, results="view"
     )
@@ -358,8 +358,8 @@ def test_calls_by_address(is_native: bool) -> None:
         assert count % 4 == 2 or all(each() is None for each in alive)
 
 
-def test_calls_by_address_change_variables() -> None:
-    """In the memory that each call gives."""
+def test_calls_by_address_update_variables() -> None:
+    """Each call updates the variable in the memory that it gets."""
     text = """
     func.func @main(%v: !tgraph.variable<tensor<6xf32>>, %x: tensor<6xf32>)
         -> tensor<6xf32> {
@@ -380,7 +380,7 @@ def test_calls_by_address_change_variables() -> None:
         np.testing.assert_array_equal(result, (x + count) * x)
 
 
-def test_calls_by_address_after_an_arena_has_moved() -> None:
+def test_calls_by_address_after_an_arena_moved() -> None:
     text = """
     !t = tensor<12x12xf32>
     func.func @main(%x: !t, %y: !t) -> !t {
@@ -411,7 +411,7 @@ def test_calls_by_address_after_parameters_are_bound() -> None:
     np.testing.assert_allclose(in_memory(run, x, a)[0], x * a + x, 1e-6)
 
 
-def test_a_call_by_address_that_is_interrupted() -> None:
+def test_interrupted_call_by_address() -> None:
     run = Executable(tensorplan.plan(tensorplan.read(SCALED)))
     x, a, y = normal()[:6, :6].copy(), np.array(2, "f4"), normal()[:6, :6].copy()
     in_memory(run, x, a, y)
@@ -438,7 +438,7 @@ func.func @main(%x: !t {tgraph.donated}, %y: !t) -> !t {
 """
 
 
-def test_a_call_by_address_computes_in_the_memory_of_donated_inputs() -> None:
+def test_call_by_address_with_donated_inputs() -> None:
     planned = tensorplan.plan(tensorplan.read(DONATED))
     assert tensorplan.report(planned)["pools"] == []
     run = Executable(planned)

@@ -1,7 +1,8 @@
-"""Follows CONTRIBUTING's recipes step by step, in a copy of the sources.
+"""Tests CONTRIBUTING's recipes: follows them step by step in a copy of the sources.
 
-The blocks of a recipe say where they belong: `# in FILE`, or `# in FILE, after: LINE`
-for text after the first such line. `check.py` is a program that then runs there.
+The first line of a block says where it belongs: `# in FILE` for a new file, or `# in
+FILE, after: LINE` for text after the first such line. The program `check.py` then runs
+there.
 """
 
 import os
@@ -22,7 +23,7 @@ WHERE = re.compile(r"# in (\S+?)(?:, after: (.*))?\n((?:.|\n)*)")
 
 
 def recipes() -> Mapping[str, Sequence[re.Match[str]]]:
-    """The steps of each recipe with an example, by heading."""
+    """The steps of each recipe that has an example, by heading."""
     page = ROOT / "CONTRIBUTING.md"
     headings = {
         page.read_text().count("\n", 0, match.start()) + 1: match[1]
@@ -52,7 +53,7 @@ def follow(step: re.Match[str], folder: Path) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("heading", RECIPES)
-def test_a_recipe_is_all_that_it_takes(heading: str, tmp_path: Path) -> None:
+def test_recipes_are_sufficient(heading: str, tmp_path: Path) -> None:
     copy = tmp_path / "tensorplan"
     for folder in FOLDERS:
         ignored = shutil.ignore_patterns("__pycache__")
@@ -72,7 +73,7 @@ def test_a_recipe_is_all_that_it_takes(heading: str, tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
 
 
-def test_recipes_name_what_they_touch() -> None:
+def test_recipes_name_the_files_that_they_change() -> None:
     assert {
         "Adding an operation",
         "Adding a pass",
@@ -89,6 +90,6 @@ def test_recipes_name_what_they_touch() -> None:
             assert (f"{Path(path).parent}/" if is_new else path) in [*named, "./"]
 
 
-def test_an_elementwise_operation_takes_five_files() -> None:
+def test_elementwise_operation_needs_at_most_five_files() -> None:
     steps = RECIPES["Adding an operation"]
     assert len({step[1] for step in steps} - {"check.py"}) <= 5

@@ -1,4 +1,4 @@
-"""The reference interpreter: its conventions, and its values against jax.lax."""
+"""Tests the reference interpreter: its conventions, and its values against jax.lax."""
 
 from collections.abc import Callable
 from typing import Any
@@ -49,7 +49,7 @@ def test_variables_and_the_order_of_results() -> None:
     assert b.tolist() == [7, 7]
 
 
-def test_a_fusion_is_what_its_body_is() -> None:
+def test_fusion_computes_its_body() -> None:
     module = parse("""
 !t = tensor<2x3xf32>
 !row = tensor<3xf32>
@@ -68,7 +68,7 @@ func.func @main(%x: !t, %y: !row) -> !t {
     assert result.tolist() == (x - x[0]).tolist()
 
 
-def test_inputs_that_do_not_fit() -> None:
+def test_wrong_inputs_are_refused() -> None:
     module = parse(STATE)
     x = np.zeros(2, np.float32)
     with pytest.raises(ValueError, match="got 1 inputs, expected 3"):
@@ -128,7 +128,8 @@ def test_integers() -> None:
     ]
 
 
-# Against jax.lax. Each case is a function of arrays that are drawn by shape and type.
+# Values against jax.lax. Each case is a function and the shapes and types of its random
+# inputs.
 
 
 def _cases() -> dict[str, tuple[Callable[..., Any], list[Any]]]:
@@ -143,7 +144,8 @@ def _cases() -> dict[str, tuple[Callable[..., Any], list[Any]]]:
     bf16 = jnp.bfloat16
 
     def gradients(function: Callable[..., Any], *to: int) -> Callable[..., Any]:
-        """The function and its gradients, with uneven weights on the results."""
+        """The function and its gradients, for a loss with a different weight for each
+        result."""
 
         def both(*arrays: Any) -> Any:
             def loss(*arrays: Any) -> Any:
@@ -322,7 +324,7 @@ CASES = _cases()
 
 @pytest.mark.skipif(not CASES, reason="needs jax")
 @pytest.mark.parametrize("name", CASES)
-def test_values_are_those_of_jax(name: str) -> None:
+def test_values_equal_jax(name: str) -> None:
     import jax
 
     function, specs = CASES[name]

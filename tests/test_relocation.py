@@ -1,4 +1,4 @@
-"""Compiled calls follow new arguments: right values, nothing rebuilt or kept."""
+"""Tests that compiled calls follow new arguments: right values, and no rebuilding."""
 
 import gc
 import weakref
@@ -42,7 +42,7 @@ def offset(array: Array) -> Array:
 @pytest.mark.thorough
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("name", marked(SMALL))
-def test_fresh_arrays_give_what_a_new_executable_gives(
+def test_new_arrays_give_the_results_of_a_new_executable(
     monkeypatch: pytest.MonkeyPatch, name: str, native: bool
 ) -> None:
     model = tensorplan.read(MODELS / f"{name}.mlir")
@@ -85,7 +85,7 @@ def expected(x: Array, y: Array) -> Array:
 
 
 @pytest.mark.parametrize("native", [True, False])
-def test_one_array_for_two_arguments_and_then_two(native: bool) -> None:
+def test_one_array_for_two_arguments(native: bool) -> None:
     run = Executable(tensorplan.plan(tensorplan.read(PRODUCTS)), native=native)
     x, y = squares(0), squares(1)
     for a, b in ((x, x), (x, y), (y, x), (y, y)):
@@ -94,7 +94,7 @@ def test_one_array_for_two_arguments_and_then_two(native: bool) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("native", [True, False])
-def test_arrays_of_earlier_calls_are_let_go(native: bool) -> None:
+def test_arrays_of_earlier_calls_are_released(native: bool) -> None:
     run = Executable(tensorplan.plan(tensorplan.read(PRODUCTS)), native=native)
     arrays = [squares(0), squares(1)]
     seen = [weakref.ref(x) for x in arrays]
@@ -105,7 +105,7 @@ def test_arrays_of_earlier_calls_are_let_go(native: bool) -> None:
     assert [x() for x in seen] == [None, None]
 
 
-def test_results_in_arrays_of_the_caller_follow() -> None:
+def test_results_in_given_arrays() -> None:
     run = Executable(tensorplan.plan(tensorplan.read(PRODUCTS)))
     for seed in range(3):
         x, y, out = squares(seed), squares(seed + 9), np.empty((8, 8), np.float32)
@@ -113,7 +113,7 @@ def test_results_in_arrays_of_the_caller_follow() -> None:
         np.testing.assert_allclose(out, expected(x, y), rtol=1e-5)
 
 
-def test_watched_steps_are_made_anew() -> None:
+def test_profiled_steps_are_rebuilt() -> None:
     run = Executable(tensorplan.plan(tensorplan.read(PRODUCTS)))
     profile = run.profile()
     for seed in range(3):
@@ -145,7 +145,9 @@ func.func @main(%p: tensor<i1>, %x: !t) -> !t {
 
 
 @pytest.mark.parametrize("native", [True, False])
-def test_branches_follow(monkeypatch: pytest.MonkeyPatch, native: bool) -> None:
+def test_branches_follow_new_arguments(
+    monkeypatch: pytest.MonkeyPatch, native: bool
+) -> None:
     run = Executable(tensorplan.plan(tensorplan.read(BRANCHES)), native=native)
     monkeypatch.setattr(Step, "remake", _unwanted)
     for seed in range(4):
@@ -168,7 +170,7 @@ CALLS: dict[str, Callable[[Array, Array], tuple[Any, tuple[Any, ...]]]] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_what_numpy_calls_work_on_follows(
+def test_numpy_calls_follow_new_arguments(
     call: Callable[[Array, Array], tuple[Any, tuple[Any, ...]]],
 ) -> None:
     memory = MemoryBlock(np.zeros(32, np.uint8), "argument 0", "cpu:0")
@@ -184,7 +186,7 @@ def test_what_numpy_calls_work_on_follows(
     np.testing.assert_array_equal(memory.bytes.view(np.float32), want)
 
 
-def test_what_hides_its_arrays_cannot_follow() -> None:
+def test_calls_that_hide_their_arrays_are_refused() -> None:
     memory = MemoryBlock(np.zeros(32, np.uint8), "argument 0", "cpu:0")
     array = copied(memory)
 

@@ -1,4 +1,4 @@
-"""Schedules with rematerialization: valid, within the budget, and cheap."""
+"""Tests schedules with rematerialization: valid, within the budget, and cheap."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, combinations, product
@@ -20,7 +20,7 @@ Costs = list[int | None]
 
 @st.composite
 def problems(draw: st.DrawFn, most: int) -> tuple[TaskGraph, Costs, int]:
-    """A graph, the costs of repeating its tasks, and a budget."""
+    """A graph, the cost of repeating each task, and a budget."""
     sizes: list[int] = draw(st.lists(st.integers(1, 4), max_size=1))
     tasks: list[Task] = []
     for index in range(draw(st.integers(1, most))):
@@ -43,7 +43,7 @@ def problems(draw: st.DrawFn, most: int) -> tuple[TaskGraph, Costs, int]:
     return graph, costs, draw(st.integers(peak // 3, max(peak - 1, 1)))
 
 
-def assert_possible(graph: TaskGraph, costs: Costs, order: Sequence[int]) -> None:
+def assert_valid(graph: TaskGraph, costs: Costs, order: Sequence[int]) -> None:
     written = {value for value, task in enumerate(graph.writer) if task is None}
     assert set(order) == set(range(len(graph.tasks)))
     for at, index in enumerate(order):
@@ -57,7 +57,7 @@ def assert_possible(graph: TaskGraph, costs: Costs, order: Sequence[int]) -> Non
 
 
 def live_bytes(graph: TaskGraph, order: Sequence[int], at: int) -> int:
-    """The bytes that are live at a position, by the definition."""
+    """The bytes that are live at position `at`, according to the definition."""
 
     def is_read_later(value: int) -> bool:
         for index in order[at + 1 :]:
@@ -82,7 +82,7 @@ def live_bytes(graph: TaskGraph, order: Sequence[int], at: int) -> int:
 
 @pytest.mark.thorough
 @given(problems(6), st.data())
-def test_live_bytes_of_repetitions_are_what_the_definition_says(
+def test_live_bytes_with_repetitions_follow_the_definition(
     problem: tuple[TaskGraph, Costs, int], data: st.DataObject
 ) -> None:
     graph = problem[0]
@@ -99,13 +99,13 @@ def test_live_bytes_of_repetitions_are_what_the_definition_says(
 @pytest.mark.thorough
 @settings(max_examples=examples(500))
 @given(problems(30))
-def test_an_order_with_repetitions_is_possible_and_never_higher(
+def test_order_with_repetitions_is_valid_and_never_higher(
     problem: tuple[TaskGraph, Costs, int],
 ) -> None:
     graph, costs, budget = problem
     order = range(len(graph.tasks))
     found = rematerialize(graph, order, costs, budget)
-    assert_possible(graph, costs, found.order)
+    assert_valid(graph, costs, found.order)
     assert found.peak == peak_of(graph, found.order) <= peak_of(graph, order)
     assert found.cost == cost_of(costs, found.order)
     assert found == rematerialize(graph, order, costs, budget)
@@ -113,13 +113,13 @@ def test_an_order_with_repetitions_is_possible_and_never_higher(
 
 @settings(max_examples=examples(500))
 @given(problems(30), st.integers(0, 100))
-def test_the_lowest_peak_at_a_cost(
+def test_lowest_peak_within_a_cost(
     problem: tuple[TaskGraph, Costs, int], most: int
 ) -> None:
     graph, costs, _ = problem
     order = range(len(graph.tasks))
     found = lowest(graph, order, costs, most)
-    assert_possible(graph, costs, found.order)
+    assert_valid(graph, costs, found.order)
     assert found.peak == peak_of(graph, found.order) <= peak_of(graph, order)
     assert found.cost == cost_of(costs, found.order) <= most
     assert found == lowest(graph, order, costs, most)
@@ -127,7 +127,7 @@ def test_the_lowest_peak_at_a_cost(
 
 @pytest.mark.parametrize(("most", "peak"), [(0, 102), (300, 80), (1000, 25)])
 def test_more_time_allows_a_lower_peak(most: int, peak: int) -> None:
-    """Of 100 layers, each of which takes 10 again."""
+    """The graph has 100 layers, and repeating one costs 10."""
     graph, costs = chain_of_layers(100)
     order = range(len(graph.tasks))
     found = lowest(graph, order, costs, most)
@@ -136,7 +136,7 @@ def test_more_time_allows_a_lower_peak(most: int, peak: int) -> None:
 
 
 def all_repetitions(graph: TaskGraph, costs: Costs) -> Iterator[list[int]]:
-    """All orders in which first executions of tasks keep the given order."""
+    """All orders with repetitions in which first executions keep the given order."""
     count = len(graph.tasks)
     stages = [
         [
@@ -161,7 +161,7 @@ def all_repetitions(graph: TaskGraph, costs: Costs) -> Iterator[list[int]]:
 
 @settings(max_examples=examples(300), deadline=None)
 @given(problems(5))
-def test_the_exact_search_finds_the_fewest(
+def test_exact_search_finds_the_least_cost(
     problem: tuple[TaskGraph, Costs, int],
 ) -> None:
     pytest.importorskip("ortools")
@@ -175,17 +175,16 @@ def test_the_exact_search_finds_the_fewest(
         if peak_of(graph, each) <= budget
     ]
     found = fewest(graph, order, costs, budget)
-    assert_possible(graph, costs, found.order)
+    assert_valid(graph, costs, found.order)
     assert found.cost == cost_of(costs, found.order)
     assert found.peak == peak_of(graph, found.order)
     assert (found.peak <= budget) >= bool(fitting)
     if fitting:
-        assert found.cost <= min(fitting)  # it may also let a task run later
+        assert found.cost <= min(fitting)  # it may also delay a task
 
 
 def chain_of_layers(count: int) -> tuple[TaskGraph, Costs]:
-    """A forward and a backward pass: each backward task reads its layer's
-    activation."""
+    """A forward and a backward pass, whose tasks read the activation of their layer."""
     tasks = [Task((), (0,))]
     tasks += [Task((layer,), (layer + 1,)) for layer in range(count)]
     for layer in reversed(range(count)):
@@ -194,24 +193,25 @@ def chain_of_layers(count: int) -> tuple[TaskGraph, Costs]:
     return TaskGraph(tasks, [1] * len(tasks)), costs
 
 
-def test_a_long_chain_is_cut_into_segments() -> None:
-    """Chen's: about twice the square root of the layers, for one more forward pass."""
+def test_long_chain_is_cut_into_segments() -> None:
+    """As Chen et al. show, about twice the square root of the number of layers stays
+    live, at the cost of one more forward pass."""
     graph, costs = chain_of_layers(100)
     order = range(len(graph.tasks))
     assert peak_of(graph, order) > 100
     found = rematerialize(graph, order, costs, 25)
-    assert_possible(graph, costs, found.order)
+    assert_valid(graph, costs, found.order)
     assert found.peak <= 25
     assert found.cost <= 1.2 * 10 * 100
 
 
-def test_what_cannot_fit_is_lowered_as_far_as_it_goes() -> None:
+def test_unreachable_budget_still_lowers_the_peak() -> None:
     graph, costs = chain_of_layers(20)
     found = rematerialize(graph, range(len(graph.tasks)), costs, 0)
     assert found.peak < 12
 
 
-def test_a_value_that_is_only_read_late_is_computed_late() -> None:
+def test_value_read_late_is_computed_late() -> None:
     tasks = [Task((), (0,)), Task((), (1,)), Task((1,), (2,)), Task((0, 2), (3,))]
     graph = TaskGraph(tasks, [8, 8, 1, 1])
     found = rematerialize(graph, range(4), [5, None, None, None], 10)

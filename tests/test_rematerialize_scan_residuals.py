@@ -1,4 +1,5 @@
-"""tgraph-rematerialize-scan-residuals: equal bits, bytes, and loops left alone."""
+"""Tests `tgraph-rematerialize-scan-residuals`: bits, memory, and loops that must not
+change."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,7 +41,7 @@ def loops(module: ModuleOp) -> list[WhileOp]:
 
 
 def after(text: str) -> ModuleOp:
-    """Runs the pass, compares values, and returns the module."""
+    """Runs the pass, compares values, and returns the new module."""
     module = parse(text)
     changed = run(module, TGraphRematerializeScanResiduals())
     want = run_reference(module, inputs(module))
@@ -49,7 +50,7 @@ def after(text: str) -> ModuleOp:
     return changed
 
 
-def test_what_follows_from_the_rest_is_not_stacked() -> None:
+def test_derived_residuals_are_not_stacked() -> None:
     first, second = loops(after(TEXT))
     assert (len(first.res), len(second.inputs)) == (2, 3)
 
@@ -68,7 +69,7 @@ def test_what_follows_from_the_rest_is_not_stacked() -> None:
         "rows are written elsewhere": ("%zr, %n, %c0", "%zr, %next, %c0"),
     }.values(),
 )  # fmt: skip
-def test_what_is_left_alone(change: str, to: str) -> None:
+def test_loops_that_are_not_changed(change: str, to: str) -> None:
     text = TEXT.replace(
         "%empty =", "%two = tgraph.constant<2 : i32> : tensor<i32>\n  %empty =", 1
     )
@@ -109,8 +110,8 @@ def test_gates_of_a_recurrent_network() -> None:
 
 
 def network(cell: str, form: str, trips: int, first: int) -> Any:
-    """The loss of a network with `trips` equal layers, starting at layer `first`, and
-    its gradients."""
+    """The loss of a network with `trips` equal layers, from layer `first` on, and its
+    gradients."""
     jax = pytest.importorskip("jax")
     jnp = jax.numpy
 
@@ -166,7 +167,8 @@ LOOPS: Sequence[ModulePass] = (
 
 
 def markov(rows: Any, table: Any) -> Any:
-    """Scores of all pairs depend on the previous state, a table, and maxima."""
+    """A scan whose scores of all pairs depend on the previous state, a table, and
+    maxima."""
     jax = pytest.importorskip("jax")
 
     def step(state: Any, row: Any) -> Any:
@@ -177,7 +179,7 @@ def markov(rows: Any, table: Any) -> Any:
 
 
 def selective(rows: Any, table: Any) -> Any:
-    """The decay of each state depends on a row of the input and on a table."""
+    """A scan in which the decay of each state depends on an input row and a table."""
     jax = pytest.importorskip("jax")
 
     def step(state: Any, row: Any) -> Any:
@@ -189,8 +191,11 @@ def selective(rows: Any, table: Any) -> Any:
 
 
 @pytest.mark.parametrize(("function", "stacks"), [(markov, 0), (selective, 1)])
-def test_wide_values_follow_from_narrow_ones(function: Any, stacks: int) -> None:
-    """Of a state for each pair of 32, `stacks` are kept for each step."""
+def test_wide_residuals_are_recomputed_from_narrow_ones(
+    function: Any, stacks: int
+) -> None:
+    """Each step has a state for each pair of 32. The plan stacks at most `stacks` of
+    them per step."""
     jax = pytest.importorskip("jax")
     rng = np.random.default_rng(0)
     rows, table = (
@@ -215,7 +220,7 @@ def test_wide_values_follow_from_narrow_ones(function: Any, stacks: int) -> None
     "form", ["1", "2", "4", "1 reversed", "2 reversed", "fori", "down", "pairs"]
 )
 @pytest.mark.parametrize("cell", ["plain", "residual", "gated"])
-def test_networks_however_they_are_written(
+def test_values_for_all_forms_of_a_network(
     cell: str, form: str, trips: int, first: int
 ) -> None:
     step, arrays = network(cell, form, trips, first)
@@ -236,14 +241,14 @@ def test_networks_however_they_are_written(
         *(pytest.param(c, marks=pytest.mark.slow) for c in ("residual", "gated")),
     ],
 )
-def test_a_network_takes_as_much_however_it_is_written(cell: str) -> None:
+def test_memory_is_equal_for_all_forms_of_a_network(cell: str) -> None:
     sizes: list[int] = []
     for form in FORMS:
         step, arrays = network(cell, form, trips=96, first=0)
         module = tensorplan.from_jax(step, *arrays).module
         sizes.append(planned_bytes(tensorplan.plan(module)))
     assert max(sizes) <= 1.1 * sizes[0]
-    if cell == "plain":  # what iterations begin with is stacked, and nothing else
+    if cell == "plain":  # only the initial state of each iteration is stacked
         assert max(sizes) < 96 * 3 * 8 * 4 * 1.2
 
 
@@ -251,8 +256,8 @@ def test_a_network_takes_as_much_however_it_is_written(cell: str) -> None:
 @pytest.mark.parametrize(
     "cell", ["plain", pytest.param("gated", marks=pytest.mark.slow)]
 )
-def test_updates_take_as_much_however_the_network_is_written(cell: str) -> None:
-    """Momentum: gradients are consumed row by row in the loop of the backward pass."""
+def test_memory_is_equal_for_all_forms_with_momentum(cell: str) -> None:
+    """With momentum, the loop of the backward pass consumes gradients row by row."""
     sizes: list[int] = []
     for form in FORMS:
         both, (x, w, b) = network(cell, form, trips=96, first=0)
@@ -277,8 +282,8 @@ def test_updates_take_as_much_however_the_network_is_written(cell: str) -> None:
 
 
 @pytest.mark.thorough
-def test_an_unrolled_loop_holds_the_weights_of_one_layer() -> None:
-    """Each row of the weights is updated before the next is read."""
+def test_unrolled_loop_needs_the_memory_of_one_layer() -> None:
+    """Each row of the weights is updated before the next one is read."""
     jax = pytest.importorskip("jax")
     sizes: list[int] = []
     for unroll in (1, 4, 12):
@@ -298,7 +303,7 @@ def test_an_unrolled_loop_holds_the_weights_of_one_layer() -> None:
             rng.standard_normal((32, 64), np.float32),
         ]
         module = tensorplan.from_jax(step, *arrays, donate_argnums=0).module
-        # BLAS adds in another order where canonicalization turned an operand.
+        # BLAS adds in another order if canonicalization transposed an operand.
         want = run_reference(run(module, CanonicalizePass()), arrays)
         (got,) = run_reference(run(module, *LOOPS), arrays)
         np.testing.assert_array_equal(got, want[0])

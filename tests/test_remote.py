@@ -1,4 +1,4 @@
-"""Devices in other processes: equal values, and no hang when a process is lost."""
+"""Tests devices in other processes: equal values, and no hang after a lost process."""
 
 import gc
 import os
@@ -54,7 +54,7 @@ def check_same(module: ModuleOp, executable: Executable, times: int = 1) -> None
 
 
 def workers(executable: Executable) -> list[int]:
-    """The ids of the started processes, without their launchers."""
+    """The ids of the started worker processes, without their launchers."""
     runner = executable._runner
     assert isinstance(runner, Remote)
     group = runner._group
@@ -95,9 +95,11 @@ def are_gone(pids: Sequence[int]) -> bool:
     return not any(b"devices.worker" in command_line(pid) for pid in pids)
 
 
-def test_values_are_those_of_one_process(planned: ModuleOp, remote: Executable) -> None:
+def test_values_equal_those_of_one_process(
+    planned: ModuleOp, remote: Executable
+) -> None:
     check_same(planned, remote, 5)
-    check_same(planned, remote, 1)  # from the start, in other arrays
+    check_same(planned, remote, 1)  # a new run, with other arrays
 
 
 def test_one_process_for_all_devices(planned: ModuleOp) -> None:
@@ -119,7 +121,7 @@ def test_more_processes_than_devices_and_streams(planned: ModuleOp) -> None:
     executable.close()
 
 
-def test_what_is_not_contiguous_crosses_too() -> None:
+def test_transfers_of_strided_memrefs() -> None:
     text = """
     !a = memref<2x3xf32, "cpu:0">
     !b = memref<2x3xf32, "cpu:1">
@@ -145,7 +147,7 @@ def test_what_is_not_contiguous_crosses_too() -> None:
     executable.close()
 
 
-def test_a_lost_process_is_an_error_and_can_be_replaced(planned: ModuleOp) -> None:
+def test_lost_process_is_an_error_and_is_replaced(planned: ModuleOp) -> None:
     executable = Executable(planned, processes=Processes(2))
     run(executable)
     pids = workers(executable)
@@ -160,7 +162,7 @@ def test_a_lost_process_is_an_error_and_can_be_replaced(planned: ModuleOp) -> No
     executable.close()
 
 
-def test_a_process_that_hangs(planned: ModuleOp) -> None:
+def test_hanging_process_is_an_error(planned: ModuleOp) -> None:
     executable = Executable(planned, processes=Processes(2, timeout=0.5))
     run(executable)
     pids = workers(executable)
@@ -196,7 +198,7 @@ def test_processes_that_do_not_call_back(planned: ModuleOp) -> None:
     assert time.monotonic() < start + 8
 
 
-def test_options_that_do_not_go_together(planned: ModuleOp) -> None:
+def test_incompatible_options(planned: ModuleOp) -> None:
     with pytest.raises(ValueError, match="0 processes, expected 1 or more"):
         Processes(0)
     with pytest.raises(ValueError, match="cannot be combined with concurrent"):

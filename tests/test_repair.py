@@ -1,4 +1,5 @@
-"""Core first and repair: sound plans under a capacity, also in compiled code."""
+"""Tests core-first planning and repair: sound plans within a capacity, also in compiled
+code."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -20,7 +21,7 @@ from tensorplan.planning.solver.skyline import skyline_plans
 
 
 def chain(count: int, seed: int = 0) -> Part:
-    """Short live ranges, one in twenty long, and a peak in the middle."""
+    """Short live ranges, of which one in twenty is long, and a peak in the middle."""
     chance = random.Random(seed)
     lives: list[tuple[int, int]] = []
     sizes: list[int] = []
@@ -50,15 +51,15 @@ def budget() -> SearchBudget:
 def from_nothing(
     buffers: Sequence[Buffer], capacity: int, limit: int
 ) -> Sequence[int] | None:
-    """Fits buffers in the order of live ranges, which needs repairs."""
+    """Places the buffers in the order of their live ranges, which needs repairs."""
     given = [WAITING if b.offset is None else b.offset for b in buffers]
     weights = [1] * len(buffers)
     order = range(len(buffers))
     return Repair(buffers).fit(capacity, given, weights, order, limit, budget())
 
 
-def test_a_buffer_goes_where_others_leave_for_it() -> None:
-    # The small one is in the middle, where it leaves no room for both large ones.
+def test_buffer_is_placed_by_ejecting_another() -> None:
+    # The small buffer lies in the middle, and leaves no room for both large ones.
     [part] = parts_of([(0, 2), (0, 3), (1, 3)], [4, 2, 4])
     offsets = [WAITING, WAITING, WAITING]
     small = part.size.index(2)
@@ -92,7 +93,7 @@ def test_gives_up_on_a_buffer_that_is_too_large() -> None:
 
 
 @pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
-def test_compiled_repair_takes_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_repair_returns_the_same_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     load = max(chain(400).load)
     for buffers in (buffers_of(chain(400)), of_any_kind()):
         for capacity in (load, load * 101 // 100, load * 2):
@@ -103,7 +104,7 @@ def test_compiled_repair_takes_the_same_steps(monkeypatch: pytest.MonkeyPatch) -
 
 
 def of_any_kind() -> list[Buffer]:
-    """Buffers with alignments and gaps; one has a given offset in the middle."""
+    """Buffers with alignments and gaps. One has a given offset in the middle."""
     buffers = [
         replace(
             b,
@@ -128,15 +129,15 @@ def test_buffers_of_any_kind_are_placed_by_ejection() -> None:
     assert peak_of(problem.buffers, found) <= capacity
 
 
-def test_a_given_offset_stays() -> None:
-    """Whatever it costs: what needs its place cannot be placed."""
+def test_given_offset_is_kept() -> None:
+    """A buffer that needs the bytes of the given one cannot be placed there."""
     given = Buffer("given", 2, 0, 2, offset=4)
     assert from_nothing([given, Buffer("large", 8, 0, 2)], 10, 10_000) is None
     assert from_nothing([given, Buffer("large", 8, 0, 2)], 14, 10_000) == [4, 6]
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_core_first_comes_near_the_load(seed: int) -> None:
+def test_core_first_is_near_the_lower_bound(seed: int) -> None:
     part = chain(2000, seed)
     capacity = max(part.load) * 101 // 100
     core = CoreFirst(part)
@@ -146,10 +147,10 @@ def test_core_first_comes_near_the_load(seed: int) -> None:
     assert unsound(part, list(offsets)) is None
 
 
-def test_a_core_is_packed_in_one_order_after_the_other(
+def test_each_call_packs_the_core_in_the_next_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    tried: list[int] = []  # how many buffers, per plan
+    tried: list[int] = []  # the number of buffers of each plan
 
     def counted(part: Part) -> Iterator[list[int]]:
         for plan in skyline_plans(part):
@@ -165,7 +166,7 @@ def test_a_core_is_packed_in_one_order_after_the_other(
         assert tried.count(max(tried)) == calls
 
 
-def test_whether_a_core_is_small_is_known_without_it(
+def test_size_of_a_core_is_estimated_without_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(CoreFirst, "_core", None)
@@ -176,14 +177,14 @@ def test_whether_a_core_is_small_is_known_without_it(
         assert CoreFirst(part).is_small(SLACKS[0]) == is_small
 
 
-def test_core_first_keeps_its_limit() -> None:
+def test_core_first_respects_its_budget() -> None:
     part = chain(2000)
     spent = SearchBudget(Limits(effort=0.00005), 0)
     assert CoreFirst(part).fit(max(part.load), 0.06, 4, spent) is None
     assert spent.left > -10_000
 
 
-def test_an_interrupt_may_come_while_the_budget_is_asked(
+def test_deadline_may_pass_between_two_reads_of_the_budget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     left = chain_of([1.0], repeat(-inf))
@@ -192,7 +193,7 @@ def test_an_interrupt_may_come_while_the_budget_is_asked(
     assert SearchBudget(Limits(time_limit=600), 0).left == 0
 
 
-def test_tallest_is_the_highest_load_of_a_lifespan() -> None:
+def test_tallest_is_the_highest_load_of_a_live_range() -> None:
     part = chain(300)
     spans = zip(part.first, part.end, strict=True)
     assert part.tallest == [max(part.load[first:end]) for first, end in spans]

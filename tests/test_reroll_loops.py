@@ -1,4 +1,4 @@
-"""An unrolled loop and its remainder iterations become one loop."""
+"""Tests that an unrolled loop and its remainder iterations become one loop."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,11 +38,11 @@ def rerolled(text: str) -> int:
     return shape_of(tensor_type_of(loop.res[2].type))[0]
 
 
-def test_all_iterations_are_those_of_one_loop() -> None:
+def test_one_loop_runs_all_iterations() -> None:
     assert rerolled(TEXT) == 11
 
 
-def test_the_condition_may_be_a_group() -> None:
+def test_loop_condition_in_a_group() -> None:
     compare = (
         '%p = tgraph.compare %i, %five {direction = "LT"} : (!n, !n) -> tensor<i1>'
     )
@@ -92,7 +92,7 @@ def test_the_condition_may_be_a_group() -> None:
         ),
     }.values(),
 )
-def test_what_is_left_alone(change: str, to: str) -> None:
+def test_loops_that_are_not_changed(change: str, to: str) -> None:
     assert change in TEXT
     assert rerolled(TEXT.replace(change, to, 1)) == 10
 
@@ -131,7 +131,7 @@ def network(jax: Any, unroll: int, is_reversed: bool) -> Program:
 @pytest.mark.parametrize(
     "program", [layers, pytest.param(network, marks=pytest.mark.slow)]
 )
-def test_a_remainder_takes_no_more(program: Callable, is_reversed: bool) -> None:
+def test_remainder_needs_no_more_memory(program: Callable, is_reversed: bool) -> None:
     jax = pytest.importorskip("jax")
 
     def planned(unroll: int) -> int:

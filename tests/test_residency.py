@@ -1,4 +1,4 @@
-"""Which values to evict and when: minimal cost, proved by other searches."""
+"""Tests the choice of evictions: their cost is minimal, as other searches prove."""
 
 from dataclasses import replace
 from itertools import combinations, pairwise
@@ -23,7 +23,7 @@ from tensorplan.planning.scheduling.residency import (
 def problem_of(
     values: list[tuple[int, list[int]]], capacity: int, direct: bool
 ) -> ResidencyProblem:
-    """A problem of values, each with its size and the steps of its uses."""
+    """A problem of values, each given by its size and the steps of its uses."""
     steps = max((uses[-1] for _, uses in values), default=0) + 1
     live = [0] * steps
     for size, uses in values:
@@ -54,7 +54,7 @@ def problems(draw: st.DrawFn) -> ResidencyProblem:
 
 
 def with_parts(problem: ResidencyProblem, random: Random) -> ResidencyProblem:
-    """The problem with some uses that access parts of an evicted value."""
+    """The problem, in which some uses access only parts of an evicted value."""
     gaps = list(problem.gaps)
     for number, (gap, next) in enumerate(pairwise(problem.gaps)):
         if gap.value == next.value and gap.direct[1]:
@@ -63,7 +63,7 @@ def with_parts(problem: ResidencyProblem, random: Random) -> ResidencyProblem:
 
 
 def written_again(problem: ResidencyProblem, random: Random) -> ResidencyProblem:
-    """The problem with some uses that write, and some that access no evicted value."""
+    """The problem, in which some uses write, and some cannot access evicted values."""
     gaps: list[Gap] = []
     first: list[int] = []
     for gap in problem.gaps:
@@ -78,7 +78,7 @@ def written_again(problem: ResidencyProblem, random: Random) -> ResidencyProblem
 
 
 def is_free(problem: ResidencyProblem, away: set[int], value: int, step: int) -> bool:
-    """Whether the bytes of a value are free in a step, by the definition."""
+    """Whether the bytes of a value are free in `step`, according to the definition."""
     gaps = [(i, g) for i, g in enumerate(problem.gaps) if g.value == value]
     if any(g.start <= step < g.end and i in away for i, g in gaps):
         return True
@@ -107,12 +107,12 @@ def cost(problem: ResidencyProblem, away: set[int]) -> int:
 
 
 def has_all(problem: ResidencyProblem, away: set[int]) -> bool:
-    """Whether `away` has all gaps that its gaps need."""
+    """Whether `away` contains all gaps that its gaps need."""
     return all(away.issuperset(problem.gaps[index].needs) for index in away)
 
 
 def least(problem: ResidencyProblem) -> int | None:
-    """The minimum cost, by exhaustive search; None if nothing fits."""
+    """The minimum cost, found by exhaustive search. None if no choice fits."""
     every = range(len(problem.gaps))
     choices = (
         set(away) for n in range(len(every) + 1) for away in combinations(every, n)
@@ -123,7 +123,7 @@ def least(problem: ResidencyProblem) -> int | None:
 
 @st.composite
 def problems_with_needs(draw: st.DrawFn) -> ResidencyProblem:
-    """Problems in which some gaps need others, transitively."""
+    """Problems in which some gaps need other gaps, transitively."""
     problem = draw(problems())
     random = draw(st.randoms(use_true_random=False))
     needs: list[set[int]] = [set() for _ in problem.gaps]
@@ -161,7 +161,7 @@ def test_small_problems_are_solved(problem: ResidencyProblem) -> None:
 
 @settings(max_examples=examples(200))
 @given(problems_with_needs())
-def test_gaps_come_with_those_that_they_need(problem: ResidencyProblem) -> None:
+def test_needed_gaps_are_chosen_together(problem: ResidencyProblem) -> None:
     found = cheapest(problem)
     check(problem, found)
     wanted = least(problem)
@@ -172,7 +172,7 @@ def test_gaps_come_with_those_that_they_need(problem: ResidencyProblem) -> None:
 
 @settings(max_examples=examples(100))
 @given(st.one_of(problems(), problems_with_needs()))
-def test_the_optimum_is_proved(problem: ResidencyProblem) -> None:
+def test_exact_search_proves_the_optimum(problem: ResidencyProblem) -> None:
     pytest.importorskip("ortools")
     from tensorplan.planning.scheduling.exact_residency import proved
 
@@ -183,8 +183,8 @@ def test_the_optimum_is_proved(problem: ResidencyProblem) -> None:
         assert found.cost == least(problem)
 
 
-def test_what_is_used_in_one_step_is_free_there_once() -> None:
-    """The search alone does not prove that this is the optimum."""
+def test_value_of_a_single_step_is_freed_once() -> None:
+    """The heuristic search alone does not prove that this is the optimum."""
     pytest.importorskip("ortools")
     from tensorplan.planning.scheduling.exact_residency import proved
 
@@ -195,7 +195,7 @@ def test_what_is_used_in_one_step_is_free_there_once() -> None:
 
 @settings(max_examples=examples(100))
 @given(problems())
-def test_belady_is_no_better(problem: ResidencyProblem) -> None:
+def test_beladys_rule_is_never_better(problem: ResidencyProblem) -> None:
     found = cheapest(problem)
     for all_uses in (False, True):
         rule = furthest_next_use(problem, all_uses)
@@ -204,16 +204,17 @@ def test_belady_is_no_better(problem: ResidencyProblem) -> None:
             assert found.cost <= rule.cost
 
 
-def test_many_small_values_stay_where_belady_moves_one_twice() -> None:
-    """The value with the furthest next use is large; small ones would do."""
+def test_beladys_rule_evicts_a_large_value() -> None:
+    """The value with the furthest next use is large, but a small one suffices."""
     values = [(8, [0, 9]), (1, [1, 8]), (8, [2, 3])]
     problem = problem_of(values, 16, direct=False)
     assert furthest_next_use(problem).cost == 16
     assert cheapest(problem).cost == 2
 
 
-def test_gaps_that_free_bytes_only_together_are_found() -> None:
-    """Operations access what is away: a use needs the gaps on both of its sides."""
+def test_gaps_that_free_bytes_only_together() -> None:
+    """Operations can access evicted values, so a use is free only with the gaps on both
+    sides."""
     values = [
         (16, [8, 12, 15]),
         (16, [4, 5, 7]),

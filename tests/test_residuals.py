@@ -1,6 +1,5 @@
-"""Values kept for the backward pass: the choice with the fewest bytes, which changes no
-values.
-"""
+"""Tests the values that `tgraph-fuse` keeps for the backward pass: their bytes are
+minimal, and the choice changes no values."""
 
 from collections.abc import Sequence
 from itertools import chain, combinations
@@ -30,7 +29,7 @@ def cost(values: Sequence[Residual], needed: Sequence[int], again: set[int]) -> 
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_no_choice_costs_less(seed: int) -> None:
+def test_choice_has_minimal_cost(seed: int) -> None:
     random = Random(seed)
     values = [
         Residual(
@@ -78,7 +77,8 @@ CONSTANTS = {"zero": 0.0, "six": 6.0, "slope": 0.1, "half": 0.5, "one": 1.0}
 
 
 def network(activation: str, rows: int, width: int) -> str:
-    """The gradient of layers of products, batch norms and activations."""
+    """The gradient of layers that each consist of a product, a batch norm and an
+    activation."""
     full, row = f"tensor<{rows}x{width}xf32>", f"tensor<{width}xf32>"
     matrix = f"tensor<{width}x{width}xf32>"
     lines = [f"func.func @main(%y0: {full}, %w: {matrix}) -> {matrix} {{"]
@@ -112,9 +112,9 @@ def network(activation: str, rows: int, width: int) -> str:
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_one_value_of_each_layer_is_kept(activation: str) -> None:
-    """The norm, what is activated, and masks follow from the product. No pass after
-    tgraph-fuse recomputes anything here."""
+def test_one_value_per_layer_is_kept(activation: str) -> None:
+    """The norm, the input of the activation, and masks are recomputed from the product.
+    No pass after `tgraph-fuse` recomputes anything here."""
     passes = [
         each
         for each in PlanPipeline().passes()
@@ -123,11 +123,11 @@ def test_one_value_of_each_layer_is_kept(activation: str) -> None:
     planned = run(parse(network(activation, 2048, 1024)), *passes)
     (pool,) = tensorplan.report(planned)["pools"]
     one = 4 * 2048 * 1024
-    assert pool["bytes"] < (LAYERS + 4) * one  # and what a layer's gradient takes
+    assert pool["bytes"] < (LAYERS + 4) * one  # plus a layer's gradient
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_copies_take_little_time_and_change_no_values(activation: str) -> None:
+def test_copies_are_cheap_and_change_no_values(activation: str) -> None:
     before = run(parse(network(activation, 64, 64)), TGraphGradient())
     kept = run(before, TGraphFuse(duplicate=False))
     after = run(before, TGraphFuse())
@@ -138,9 +138,9 @@ def test_copies_take_little_time_and_change_no_values(activation: str) -> None:
     np.testing.assert_array_equal(got, want)
 
 
-def test_masks_that_take_long_are_kept() -> None:
-    """A mask is computed in the shape of its readers only if that is cheap: the slopes
-    of ALiBi are 8 powers, and not one for each score."""
+def test_expensive_masks_are_kept() -> None:
+    """A mask is computed in the shape of its readers only if that is cheap. ALiBi has 8
+    slopes, whose powers are not computed for each score."""
     jax = pytest.importorskip("jax")
     jnp = jax.numpy
 
@@ -163,9 +163,9 @@ def test_masks_that_take_long_are_kept() -> None:
     assert times[0] <= 1.02 * times[1]
 
 
-def test_several_groups_compute_what_only_they_read() -> None:
-    """The differences of all rows, weighed, are summed over one and over the other:
-    what is made at the peak is not stored for its readers."""
+def test_value_at_the_peak_is_computed_by_each_reader() -> None:
+    """The weighted differences of all rows are summed over each of two dimensions. They
+    are made at the peak, so each reader computes them instead of storing them."""
     jax = pytest.importorskip("jax")
 
     def similarity(x: Any, y: Any) -> Any:

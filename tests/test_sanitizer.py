@@ -1,6 +1,5 @@
-"""Sanitized runs: sound programs compute the same values; errors of unsound programs
-have the buffer, the operation and the location.
-"""
+"""Tests sanitized runs: sound programs compute the same values, and errors of unsound
+programs name the buffer, the operation and the location."""
 
 from collections.abc import Sequence
 
@@ -24,7 +23,7 @@ def parse(text: str) -> ModuleOp:
     return module
 
 
-# `b` is computed while `a` is still needed, and afterwards used with it.
+# %b is computed while %a is still live, and is then used together with %a.
 TWO = """\
 !t = memref<16xf32, "cpu:0">
 !arena = memref<SIZExi8, "cpu:0">
@@ -70,7 +69,7 @@ def violation(module: ModuleOp) -> PlanViolation:
 @pytest.mark.parametrize(
     ("body", "offset"), [(OVERLAP, 64), (OVERLAP, 128), (READ_AGAIN, 0)]
 )
-def test_a_sound_plan_gives_the_same_values(
+def test_sound_plan_computes_the_same_values(
     body: str, offset: int, native: bool
 ) -> None:
     module = two(body, offset)
@@ -81,9 +80,9 @@ def test_a_sound_plan_gives_the_same_values(
         assert np.array_equal(got, want)
 
 
-def test_buffers_that_overlap() -> None:
+def test_overlapping_buffers() -> None:
     module = two(OVERLAP, 32)
-    assert np.isfinite(Executable(module)(X)[0]).all()  # and wrong
+    assert np.isfinite(Executable(module)(X)[0]).all()  # but wrong
     error = violation(module)
     assert str(error) == (
         "plan.mlir:12:3: tgraph.add (step 8) reads %a (bytes 0 to 64 of the arena on "
@@ -139,8 +138,8 @@ TO_B = "tgraph.exponential %x outs(%b) : !t"
 
 
 @pytest.mark.parametrize("last", [TO_A, ""])
-def test_branches_that_leave_what_is_read(last: str) -> None:
-    """`b` lies over `a`, and is over before `a` is written in the same branch."""
+def test_both_branches_leave_the_contents_that_are_read(last: str) -> None:
+    """%b shares bytes with %a, and is dead before the same branch writes %a."""
     branches = BRANCHES.replace("THEN", last).replace("ELSE", f"{TO_B}\n{TO_A}")
     module = two(branches, 0)
     (got,) = Executable(module, sanitize=True)(X)
@@ -148,7 +147,7 @@ def test_branches_that_leave_what_is_read(last: str) -> None:
 
 
 @pytest.mark.parametrize("before", [TO_A, ""])
-def test_branches_that_leave_something_else(before: str) -> None:
+def test_branch_that_overwrites_the_contents_that_are_read(before: str) -> None:
     branches = BRANCHES.replace("THEN", TO_B).replace("ELSE", f"{before}\n{TO_B}")
     error = violation(two(branches, 0))
     assert "byte 0 was overwritten by scf.if (step 7)" in str(error)
@@ -163,7 +162,7 @@ def test_alignment() -> None:
     assert error.buffer == "%b"
 
 
-def test_an_output_in_place_of_an_input() -> None:
+def test_output_in_place_of_an_input() -> None:
     same = "tgraph.tanh %a outs(%b) : !t\n  tgraph.tanh %b outs(%r) : !t"
     (got,) = Executable(two(same, 0), sanitize=True)(X)
     np.testing.assert_allclose(got, np.tanh(np.tanh(-X)), rtol=1e-6)
@@ -176,7 +175,7 @@ def test_an_output_in_place_of_an_input() -> None:
 
 
 def test_parts_of_a_buffer() -> None:
-    """Views with strides: even elements only leave the odd ones unwritten."""
+    """A copy to the even elements only leaves the odd ones unwritten."""
     halves = """
 !half = memref<8xf32, "cpu:0">
 !even = memref<8xf32, strided<[2]>, "cpu:0">
@@ -202,16 +201,16 @@ func.func @main(%x: !half, %r: !t {tgraph.result = 0 : i32}) {
         Executable(parse(one), sanitize=True)
 
 
-def test_what_is_read_for_its_shape_only_need_not_be_written() -> None:
+def test_operand_read_for_its_shape_may_be_unwritten() -> None:
     module = two("tgraph.full_like %b outs(%r) {value = 1.0 : f32} : (!t) -> !t", 64)
     assert Executable(module, sanitize=True)(X)[0].tolist() == [1] * 16
 
 
-# A kernel that writes out of its output
+# Kernels that access memory outside of their operands.
 
 
 def stray(monkeypatch: pytest.MonkeyPatch, place: int) -> None:
-    """Lets tanh also write the byte at `place` relative to its output's start."""
+    """Makes tanh also write the byte at `place` relative to the start of its output."""
     tanh = KERNELS[ElementwiseOp]
 
     def kernel(
@@ -240,19 +239,19 @@ SPREAD = """\
         (64, "byte 192 of the arena on cpu:0, which is in no buffer"),
     ],
 )
-def test_a_kernel_that_writes_elsewhere(
+def test_kernel_that_writes_out_of_bounds(
     monkeypatch: pytest.MonkeyPatch, place: int, where: str
 ) -> None:
     stray(monkeypatch, place)
     module = two(SPREAD, 128, 256)
-    Executable(module, native=False)(X)  # notices nothing
+    Executable(module, native=False)(X)  # a plain run does not detect it
     program = Executable(module, native=False, sanitize=True)
     message = rf"plan.mlir:10:3: tgraph.tanh \(step 6\) has changed {where}"
     with pytest.raises(PlanViolation, match=message):
         program(X)
 
 
-def test_a_kernel_that_reads_elsewhere_gets_nan(
+def test_kernel_that_reads_out_of_bounds_gets_poison(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tanh = KERNELS[ElementwiseOp]

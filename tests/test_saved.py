@@ -1,6 +1,5 @@
-"""Saved programs compute the same values and start without the IR; damaged files are
-errors.
-"""
+"""Tests saved programs: they compute the same values and start without the IR, and
+damaged files are errors."""
 
 import json
 import os
@@ -85,7 +84,8 @@ def arrays_for(run: CallableProgram) -> list[Array]:
 
 
 def called(run: CallableProgram, arrays: list[Array]) -> list[Array]:
-    """Calls `run` twice on copies of arrays, which have different addresses."""
+    """The results of the second of two calls on copies of `arrays` at different
+    addresses. Asserts that both calls agree."""
     results = [run(*[x.copy() for x in arrays]) for _ in range(2)]
     for first, second in zip(*results, strict=True):
         np.testing.assert_array_equal(first, second)
@@ -94,7 +94,7 @@ def called(run: CallableProgram, arrays: list[Array]) -> list[Array]:
 
 @pytest.mark.parametrize("name", NAMED)
 @pytest.mark.parametrize("native", [True, False])
-def test_a_loaded_program_computes_the_same(name, native, tmp_path):
+def test_loaded_program_computes_the_same(name, native, tmp_path):
     run = Executable(planned_file(name), native=native)
     tensorplan.save(run, tmp_path / "a.plan")
     loaded = tensorplan.load(tmp_path / "a.plan")
@@ -108,7 +108,7 @@ def test_a_loaded_program_computes_the_same(name, native, tmp_path):
         np.testing.assert_array_equal(x, y)
 
 
-def test_what_is_saved_is_the_program_and_not_its_state(tmp_path):
+def test_variables_are_not_saved(tmp_path):
     run = planned(SUMS)
     one = np.ones(4, np.float32)
     run(np.zeros(4, np.float32), one, one)
@@ -119,7 +119,7 @@ def test_what_is_saved_is_the_program_and_not_its_state(tmp_path):
     np.testing.assert_array_equal(root, [3, 3, 3, 3])
 
 
-def test_what_is_donated_is_so_in_a_loaded_program(tmp_path):
+def test_loaded_program_has_donated_inputs(tmp_path):
     exponential = "%e = tgraph.exponential %w : tensor<64x64xf32>\n  %y ="
     text = PRODUCT.replace("tgraph.parameter", "tgraph.donated")
     text = text.replace("%y =", exponential).replace("%x, %w\n", "%x, %e\n")
@@ -132,7 +132,7 @@ def test_what_is_donated_is_so_in_a_loaded_program(tmp_path):
     for array in (fixed, fixed, w):
         np.testing.assert_array_equal(run(x, array)[0], np.full((16, 64), 64))
     assert not fixed.any()
-    assert w.all()  # what lies in its memory
+    assert w.all()  # overwritten by a value in its memory
 
 
 def test_bound_inputs_are_saved(tmp_path):
@@ -148,7 +148,7 @@ def test_bound_inputs_are_saved(tmp_path):
 
 
 @pytest.mark.skipif(not multiplies_packed(), reason="needs packed weights")
-def test_parameters_are_packed_anew(tmp_path):
+def test_packed_parameters_are_saved_once(tmp_path):
     run = planned(PRODUCT)
     x, w = arrays_for(run)
     run.bind({1: w})
@@ -160,7 +160,7 @@ def test_parameters_are_packed_anew(tmp_path):
     assert w.nbytes <= sum(sizes) < 2 * w.nbytes
 
 
-def test_the_same_program_gives_the_same_file(tmp_path):
+def test_saved_files_are_deterministic(tmp_path):
     files = []
     for name in "ab":
         run = planned(SUMS)
@@ -185,7 +185,7 @@ print(*sorted(libraries & {"jax", "numba", "onnx", "torch", "xdsl"}))
 
 
 @pytest.mark.parametrize("name", ["lenet_infer", "lstm_scan_infer"])
-def test_a_process_starts_without_ir_and_compiles_nothing(name, tmp_path):
+def test_process_starts_without_ir_or_compilation(name, tmp_path):
     path = tmp_path / "a.plan"
     run = tensorplan.compile(tensorplan.read(ROOT / f"tests/models/{name}.mlir"))
     tensorplan.save(run, path)
@@ -202,17 +202,17 @@ def test_a_process_starts_without_ir_and_compiles_nothing(name, tmp_path):
     assert not (tmp_path / "cache").exists()
 
 
-# What can't be saved
+# Programs that cannot be saved.
 
 
-def test_operations_without_a_form_are_refused_by_name(tmp_path):
+def test_operations_that_cannot_be_saved_are_named(tmp_path):
     with pytest.raises(LocatedError, match=r"program:3:\d+: tgraph.rng_bit_generator"):
         tensorplan.save(planned(RANDOM), tmp_path / "a.plan")
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("options", [{"sanitize": True}, {"donate": [1]}])
-def test_options_that_are_not_saved_are_refused(options, tmp_path):
+def test_options_that_cannot_be_saved_are_refused(options, tmp_path):
     run = Executable(tensorplan.plan(tensorplan.read(SUMS)), **options)
     with pytest.raises(ValueError, match="can't be saved"):
         tensorplan.save(run, tmp_path / "a.plan")
@@ -229,7 +229,7 @@ def test_symbolic_sizes_are_refused(tmp_path):
         tensorplan.save(run, tmp_path / "a.plan")
 
 
-def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+def test_files_are_written_atomically(tmp_path, monkeypatch):
     path = tmp_path / "a.plan"
     path.write_bytes(b"old")
 
@@ -243,7 +243,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-# Bad files
+# Bad files.
 
 
 @pytest.fixture
@@ -273,20 +273,20 @@ def described(change: Callable[[dict], object]) -> Callable[[dict[str, bytes]], 
     return changed
 
 
-def test_a_file_that_is_not_there_is_an_os_error(tmp_path):
+def test_missing_file_is_an_os_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         tensorplan.load(tmp_path / "a.plan")
 
 
 @pytest.mark.parametrize("data", [b"", b"PK", b"\x7fELF" + bytes(100)])
-def test_what_is_no_archive_is_an_error(data, tmp_path):
+def test_file_that_is_no_archive_is_an_error(data, tmp_path):
     path = tmp_path / "a.plan"
     path.write_bytes(data)
     with pytest.raises(ValueError, match=r"a\.plan: not a saved program, or damaged: "):
         tensorplan.load(path)
 
 
-def test_a_truncated_file_is_an_error(saved):
+def test_truncated_file_is_an_error(saved):
     data = saved.read_bytes()
     for size in range(0, len(data), 101):
         saved.write_bytes(data[:size])
@@ -294,7 +294,7 @@ def test_a_truncated_file_is_an_error(saved):
             tensorplan.load(saved)
 
 
-def test_a_flipped_byte_is_an_error_or_of_no_account(saved):
+def test_flipped_byte_is_an_error_or_harmless(saved):
     data = saved.read_bytes()
     one, start = np.ones(4, np.float32), np.full(4, 3, np.float32)
     for place in range(0, len(data), 7):
@@ -335,7 +335,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
-def test_what_no_program_has_is_an_error(change, saved):
+def test_hostile_manifests_are_errors(change, saved):
     rewritten(saved, described(change))
     with pytest.raises(ValueError, match=r"a\.plan: not a saved program, or damaged: "):
         tensorplan.load(saved)
@@ -367,7 +367,7 @@ ELSEWHERE = {
 
 @pytest.mark.skipif(not onednn.is_available(), reason="needs oneDNN")
 @pytest.mark.parametrize("message", ELSEWHERE)
-def test_files_for_elsewhere_are_refused(message, saved):
+def test_files_for_other_machines_and_versions_are_refused(message, saved):
     rewritten(saved, described(lambda manifest: manifest.update(ELSEWHERE[message])))
     with pytest.raises(
         ValueError, match=rf"a\.plan: {message}|{message}.*this machine"
@@ -385,7 +385,7 @@ def test_native_code_needs_the_extra(tmp_path, monkeypatch):
         tensorplan.load(tmp_path / "a.plan")
 
 
-def test_what_is_no_regular_file_is_written_to_and_not_replaced(tmp_path):
+def test_pipe_is_written_to_and_not_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -397,7 +397,7 @@ def test_what_is_no_regular_file_is_written_to_and_not_replaced(tmp_path):
         os.close(reader)
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path):
+def test_error_names_a_missing_folder(tmp_path):
     program = planned(SUMS)
     with pytest.raises(FileNotFoundError, match=r"missing/file'$"):
         tensorplan.save(program, tmp_path / "missing" / "file")

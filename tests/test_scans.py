@@ -1,4 +1,4 @@
-"""analysis/scans: its statements about scalars in a loop agree with the interpreter."""
+"""Tests that `analysis/scans` agrees with the interpreter about scalars in a loop."""
 
 from typing import Any
 
@@ -95,7 +95,7 @@ WRAPPED = {"element": "i8", "trips": 3, "start": 0, "step": 1, "body": WRAPS, "l
 
 @given(loops())
 @example(WRAPPED)
-def test_numbers_in_a_loop(parts: dict[str, object]) -> None:
+def test_linear_scalars_of_random_loops(parts: dict[str, object]) -> None:
     module = parse(TEXT.format(**parts))
     (loop,) = (op for op in module.walk() if isinstance(op, WhileOp))
     counted = counter(loop)
@@ -108,8 +108,8 @@ def test_numbers_in_a_loop(parts: dict[str, object]) -> None:
         np.testing.assert_array_equal(got, want)
 
 
-def test_an_index_that_could_be_negative() -> None:
-    """`w[i]`, as JAX writes it."""
+def test_index_that_may_be_negative() -> None:
+    """JAX writes `w[i]` in this form."""
     body = """%n = tgraph.constant<9 : i32> : !s
     %v2 = tgraph.constant<0 : i32> : !s
     %p = tgraph.compare %v1, %v2 {direction = "LT"} : (!s, !s) -> tensor<i1>

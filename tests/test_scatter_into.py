@@ -1,4 +1,4 @@
-"""tgraph-scatter-into: equal values, in fewer bytes."""
+"""Tests `tgraph-scatter-into`: equal values in fewer bytes."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ FUNCTIONS = [
 
 
 @pytest.mark.parametrize("text", FUNCTIONS)
-def test_the_same_values(text: str) -> None:
+def test_equal_values(text: str) -> None:
     module = parse(text)
     changed = run(module, TGraphScatterInto())
     arrays = inputs(module)
@@ -32,7 +32,7 @@ def test_the_same_values(text: str) -> None:
         np.testing.assert_array_equal(a, b)
 
 
-def test_the_gradient_of_a_cross_entropy_takes_fewer_bytes() -> None:
+def test_gradient_of_cross_entropy_needs_fewer_bytes() -> None:
     jax = pytest.importorskip("jax")
 
     def loss(w, x, y):

@@ -1,4 +1,4 @@
-"""tgraph-schedule and tgraph-rematerialize: values, and bytes of real plans."""
+"""Tests `tgraph-schedule` and `tgraph-rematerialize`: values, and bytes of plans."""
 
 import sys
 from dataclasses import replace
@@ -30,7 +30,7 @@ from tensorplan.runtime.executor import Executable
 @pytest.mark.thorough
 @settings(max_examples=examples(500))
 @given(programs(max_ops=40))
-def test_a_scheduled_plan_is_never_larger(program: Program) -> None:
+def test_scheduled_plan_is_never_larger(program: Program) -> None:
     ready = run(program.module, *READY)
     scheduled = run(ready, TGraphSchedule())
     assert planned_bytes(run(scheduled, *REST)) <= planned_bytes(run(ready, *REST))
@@ -38,7 +38,7 @@ def test_a_scheduled_plan_is_never_larger(program: Program) -> None:
 
 @settings(max_examples=examples(150))
 @given(programs(max_ops=40))
-def test_the_model_is_what_bufferization_stores(program: Program) -> None:
+def test_modeled_bytes_equal_bufferized_bytes(program: Program) -> None:
     ready = run(program.module, *READY)
     pools = tensorplan.report(run(ready, *REST))["pools"]
     stored = sum(-(-pool["lower_bound_bytes"] // 64) * 64 for pool in pools)
@@ -47,14 +47,14 @@ def test_the_model_is_what_bufferization_stores(program: Program) -> None:
 
 @settings(max_examples=examples(400))
 @given(programs(max_ops=40))
-def test_a_schedule_keeps_the_values(program: Program) -> None:
+def test_schedule_keeps_values(program: Program) -> None:
     scheduled = run(program.module, *READY, TGraphSchedule())
     assert_same_values(program, scheduled, run(scheduled, *REST))
 
 
 @settings(max_examples=examples(300))
 @given(programs(max_ops=40))
-def test_recomputation_keeps_the_values_and_never_needs_more(program: Program) -> None:
+def test_recomputation_keeps_values_and_never_raises_the_peak(program: Program) -> None:
     ready = run(program.module, *READY)
     before = modeled_bytes(ready)
     again = run(ready, TGraphRematerialize(max(before * 6 // 10, 1)))
@@ -67,7 +67,7 @@ def test_recomputation_keeps_the_values_and_never_needs_more(program: Program) -
 @pytest.mark.thorough
 @settings(max_examples=examples(300))
 @given(programs(max_ops=40))
-def test_a_budget_is_kept_or_refused(program: Program) -> None:
+def test_budget_is_met_or_refused(program: Program) -> None:
     free = planned_bytes(tensorplan.plan(program.module))
     budget = max(free * 8 // 10, 1)
     try:
@@ -80,8 +80,8 @@ def test_a_budget_is_kept_or_refused(program: Program) -> None:
     assert f"more than the budget of {budget}" in message
 
 
-def test_devices_are_scheduled_each_for_itself() -> None:
-    """Nothing gets larger on one device to save on the other."""
+def test_devices_are_scheduled_separately() -> None:
+    """No schedule raises the peak of one device to lower that of another."""
     product = """{lhs_contracting_dimensions = array<i64: 0>,
       rhs_contracting_dimensions = array<i64: 0>} : tensor<32x32xf32, "cpu:%d">"""
     total = """{kind = "add", dimensions = array<i64: 0>}
@@ -111,7 +111,7 @@ def test_devices_are_scheduled_each_for_itself() -> None:
     assert [pool["bytes"] for pool in pools] == [4096, 4096]
 
 
-def test_the_exact_search_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exact_search_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
     module = parse("""
 func.func @main(%x: tensor<64xf32>, %y: tensor<8x64xf32>) -> tensor<8x64xf32> {
@@ -125,7 +125,7 @@ func.func @main(%x: tensor<64xf32>, %y: tensor<8x64xf32>) -> tensor<8x64xf32> {
 
 
 @pytest.mark.slow
-def test_a_small_gpt2_trains_within_two_fifths_of_its_memory() -> None:
+def test_small_gpt2_trains_in_two_fifths_of_its_memory() -> None:
     pytest.importorskip("jax")
     import jax
     from gpt2 import loss, parameters, sgd_step
@@ -141,7 +141,7 @@ def test_a_small_gpt2_trains_within_two_fifths_of_its_memory() -> None:
         for p in PlanPipeline().passes()
         if not isinstance(p, TGraphRematerialize)
     ]
-    kept = run(step, *passes)  # computes nothing twice
+    kept = run(step, *passes)  # without any recomputation
     budget = int(planned_bytes(kept) * 0.4)
     fitted = tensorplan.plan(step, budget=budget)
     assert planned_bytes(fitted) <= budget

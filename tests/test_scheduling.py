@@ -1,4 +1,5 @@
-"""Orders of tasks: valid, never worse than the given order, rightly called optimal."""
+"""Tests orders of tasks: valid, never worse than the given order, and optimal if
+claimed."""
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -27,7 +28,8 @@ from tensorplan.planning.scheduling.parts import parts, subgraph
 
 @st.composite
 def graphs(draw: st.DrawFn, most: int = 7) -> TaskGraph:
-    """Graphs whose tasks write one or two values and read inputs or earlier values."""
+    """Random graphs whose tasks write up to two values and read inputs or earlier
+    values."""
 
     def some(count: int, most: int) -> list[int]:
         return draw(st.lists(st.integers(0, count - 1), max_size=most, unique=True))
@@ -46,7 +48,7 @@ def graphs(draw: st.DrawFn, most: int = 7) -> TaskGraph:
 
 
 def orders(graph: TaskGraph, start: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """All valid orders that begin with `start`."""
+    """All valid orders that start with `start`."""
     if len(start) == len(graph.tasks):
         yield start
     for task, before in enumerate(graph.predecessors):
@@ -54,7 +56,7 @@ def orders(graph: TaskGraph, start: tuple[int, ...] = ()) -> Iterator[tuple[int,
             yield from orders(graph, (*start, task))
 
 
-def assert_possible(graph: TaskGraph, order: Sequence[int]) -> None:
+def assert_valid(graph: TaskGraph, order: Sequence[int]) -> None:
     position = {task: at for at, task in enumerate(order)}
     assert sorted(position) == list(range(len(graph.tasks)))
     for task, before in enumerate(graph.predecessors):
@@ -62,7 +64,7 @@ def assert_possible(graph: TaskGraph, order: Sequence[int]) -> None:
 
 
 def live_bytes(graph: TaskGraph, order: Sequence[int], at: int) -> int:
-    """The bytes that are live at a position, by the definition."""
+    """The bytes that are live at position `at`, according to the definition."""
     done, task = set(order[:at]), graph.tasks[order[at]]
     later = set(order[at + 1 :])
     total = 0
@@ -85,20 +87,20 @@ def live_bytes(graph: TaskGraph, order: Sequence[int], at: int) -> int:
 
 
 @given(graphs())
-def test_live_bytes_are_what_the_definition_says(graph: TaskGraph) -> None:
+def test_live_bytes_follow_the_definition(graph: TaskGraph) -> None:
     order = range(len(graph.tasks))
     want = [live_bytes(graph, order, at) for at in order]
     assert profile(graph, order) == want
 
 
 @given(graphs(most=5))
-def test_in_no_order_less_lives_than_the_least(graph: TaskGraph) -> None:
+def test_least_live_is_a_lower_bound(graph: TaskGraph) -> None:
     for order in orders(graph):
         for task, live in zip(order, profile(graph, order), strict=True):
             assert least_live(graph, task) <= live
 
 
-def test_what_no_order_lowers_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_search_if_the_bound_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     module = import_module("tensorplan.planning.scheduling.schedule")
     monkeypatch.setattr(module, "search", None)
     tasks = [Task([], [0]), Task([0], [1]), Task([1], [2]), Task([0, 2], [3])]
@@ -108,50 +110,50 @@ def test_what_no_order_lowers_is_not_searched(monkeypatch: pytest.MonkeyPatch) -
 
 
 @given(graphs())
-def test_a_schedule_is_possible_and_optimal(graph: TaskGraph) -> None:
+def test_schedule_is_valid_and_optimal(graph: TaskGraph) -> None:
     found = schedule(graph)
-    assert_possible(graph, found.order)
+    assert_valid(graph, found.order)
     assert found.peak == peak_of(graph, found.order)
     assert found.optimal
     assert found.peak == min(peak_of(graph, order) for order in orders(graph))
 
 
 @given(graphs(30), st.sampled_from([0, 0.001, 0.1]))
-def test_a_schedule_is_never_worse_than_the_given_order(
+def test_schedule_is_never_worse_than_the_given_order(
     graph: TaskGraph, effort: float
 ) -> None:
     found = schedule(graph, effort)
-    assert_possible(graph, found.order)
+    assert_valid(graph, found.order)
     assert found.peak == peak_of(graph, found.order)
     assert found.peak <= peak_of(graph, range(len(graph.tasks)))
     assert found == schedule(graph, effort)
 
 
 @given(graphs(20), st.booleans())
-def test_list_schedules_are_possible(graph: TaskGraph, by_growth: bool) -> None:
+def test_list_schedules_are_valid(graph: TaskGraph, by_growth: bool) -> None:
     order = list(range(len(graph.tasks)))
     for lists in (forwards, backwards):
-        assert_possible(graph, lists(graph, order, by_growth))
+        assert_valid(graph, lists(graph, order, by_growth))
 
 
 @given(graphs(12))
-def test_searches_find_only_what_is_better(graph: TaskGraph) -> None:
+def test_searches_return_only_improvements(graph: TaskGraph) -> None:
     order = list(range(len(graph.tasks)))
     peak = peak_of(graph, order)
     found, proved = search(graph, peak, 10_000)
     assert proved
     for better in (found, beam(graph, 16, peak)):
         if better is not None:
-            assert_possible(graph, better)
+            assert_valid(graph, better)
             assert peak_of(graph, better) < peak
     improved = improve(graph, order, 50)
-    assert_possible(graph, improved)
+    assert_valid(graph, improved)
     assert peak_of(graph, improved) <= peak
     best = peak if found is None else peak_of(graph, found)
     assert best <= peak_of(graph, improved)
 
 
-def test_what_is_delayed_passes_all_tasks_of_the_peak() -> None:
+def test_delayed_task_moves_past_the_whole_peak() -> None:
     x, large, early, zeros, sums, result = range(6)
     tasks = [
         Task([x], [early]),
@@ -167,7 +169,7 @@ def test_what_is_delayed_passes_all_tasks_of_the_peak() -> None:
 
 
 @given(graphs())
-def test_parts_are_what_every_order_keeps_to(graph: TaskGraph) -> None:
+def test_parts_are_common_to_all_orders(graph: TaskGraph) -> None:
     given_order = list(range(len(graph.tasks)))
     if not given_order:
         return
@@ -183,18 +185,18 @@ def test_parts_are_what_every_order_keeps_to(graph: TaskGraph) -> None:
 
 
 @given(graphs(12))
-def test_a_part_has_the_peak_that_it_has_in_the_graph(graph: TaskGraph) -> None:
+def test_part_has_the_live_bytes_of_the_graph(graph: TaskGraph) -> None:
     order = list(range(len(graph.tasks)))
     live = profile(graph, order)
     for start, end in parts(graph, order) if order else ():
         within = subgraph(graph, order, (start, end))
         own = profile(within, range(end - start))
         around = {a - b for a, b in zip(live[start:end], own, strict=True)}
-        assert len(around) == 1  # what the part does not touch
+        assert len(around) == 1  # values that the part does not use
 
 
-def test_two_chains_run_one_after_the_other() -> None:
-    # Two wide values, each reduced to a narrow one; then both narrow ones are added.
+def test_two_chains_run_in_sequence() -> None:
+    # Two wide values are each reduced to a narrow one, and the narrow ones are added.
     tasks = [
         Task((), (0,)),
         Task((), (1,)),
@@ -209,13 +211,14 @@ def test_two_chains_run_one_after_the_other() -> None:
     assert found.optimal
 
 
-def test_a_task_before_what_it_needs_is_refused() -> None:
+def test_order_that_breaks_a_dependency_is_refused() -> None:
     with pytest.raises(ValueError, match="task 0 depends on task 1"):
         TaskGraph([Task((0,), ()), Task((), (0,))], [4])
 
 
-def test_a_long_graph_takes_time_near_linear_in_its_length() -> None:
-    """A training step's shape: forward, backward, and updates at the very end."""
+def test_time_is_nearly_linear_in_graph_size() -> None:
+    """The graph has the shape of a training step: forward, backward, and updates at the
+    end."""
 
     def looks(layers: int) -> float:
         from time import process_time
@@ -228,7 +231,7 @@ def test_a_long_graph_takes_time_near_linear_in_its_length() -> None:
         gradient = layers
         updates: list[Task] = []
         for layer in reversed(range(layers)):
-            sizes += [8, 64]  # the activation's gradient and the weight's
+            sizes += [8, 64]  # the gradients of the activation and of the weight
             tasks.append(Task((gradient, layer), (len(sizes) - 2,)))
             tasks.append(Task((gradient, layer), (len(sizes) - 1,)))
             gradient = len(sizes) - 2
@@ -244,7 +247,7 @@ def test_a_long_graph_takes_time_near_linear_in_its_length() -> None:
     assert all(b < 4 * a + 0.05 for a, b in pairwise(times))
 
 
-def test_queues_run_side_by_side_and_wait_for_values() -> None:
+def test_makespan_of_concurrent_queues() -> None:
     tasks = [Task((), (0,)), Task((), (1,)), Task((0,), (2,)), Task((1, 2), (3,))]
     graph = TaskGraph(tasks, [1] * 4)
     times, queues = [5, 3, 4, 1], ["a", "a", "b", "a"]
@@ -254,7 +257,7 @@ def test_queues_run_side_by_side_and_wait_for_values() -> None:
 
 
 @given(graphs(20))
-def test_mixtures_of_orders_are_possible(graph: TaskGraph) -> None:
+def test_mixtures_of_orders_are_valid(graph: TaskGraph) -> None:
     given, other = range(len(graph.tasks)), schedule(graph, 0.0).order
     for order in mixtures(other, given):
-        assert_possible(graph, order)
+        assert_valid(graph, order)

@@ -1,4 +1,4 @@
-"""tgraph-search: never more bytes than the default sequence, and equal values."""
+"""Tests `tgraph-search`: equal values, and no more bytes than the default sequence."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from tensorplan.runtime.executor import Executable
 
 @settings(max_examples=examples(75))
 @given(programs(max_ops=30))
-def test_never_more_bytes_and_the_same_values(program: Program) -> None:
+def test_never_more_bytes_and_equal_values(program: Program) -> None:
     planned = tensorplan.plan(program.module, effort="high")
     assert planned_bytes(planned) <= planned_bytes(tensorplan.plan(program.module))
     assert str(planned) == str(tensorplan.plan(program.module, effort="high"))
@@ -30,8 +30,8 @@ def test_never_more_bytes_and_the_same_values(program: Program) -> None:
         assert_allclose(a, b, rtol=1e-5, equal_nan=True)
 
 
-def test_a_program_that_is_known_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With no other outcome than if it were planned again."""
+def test_known_programs_are_not_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result is the same as if they were planned again."""
     text = (Path(__file__).parent.parent / "examples/classifier.mlir").read_text()
     tiled: list[int] = []
     apply, run = TGraphTile.apply, Candidates.run
@@ -54,15 +54,15 @@ def test_a_program_that_is_known_is_given_up(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.thorough
-def test_loops_over_small_tiles_are_tried() -> None:
-    """Half of a core's cache is most of what LeNet's step needs."""
+def test_small_tiles_are_tried() -> None:
+    """Half of a core's cache is most of the memory that LeNet's training step needs."""
     step = tensorplan.read(Path(__file__).parent.parent / "examples/lenet_train.mlir")
     assert planned_bytes(tensorplan.plan(step, effort="high")) < 400_000
 
 
 @pytest.mark.thorough
-def test_tiles_are_cut_into_tiles() -> None:
-    """A loop over the batch; for each image, another one over its rows."""
+def test_nested_tiles() -> None:
+    """A loop over the batch contains, for each image, a loop over its rows."""
     jax = pytest.importorskip("jax")
 
     def convolved(image: object, kernel: object) -> object:

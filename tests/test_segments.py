@@ -1,4 +1,4 @@
-"""The memory that a trace of PyTorch's allocator would take in other allocators."""
+"""Tests the memory that other allocators need for a trace of PyTorch's allocator."""
 
 import json
 import pickle
@@ -17,7 +17,7 @@ DEVICES = {"s": "device 0", "t": "device 1"}
 
 
 def values(*rows: tuple[float, int, int], memory: str = "s") -> list[LiveValue]:
-    """Live values from sizes in MiB, first steps and last steps."""
+    """Live values, given by sizes in MiB, first steps and last steps."""
     regions = [Region(memory, 0, int(size * MIB)) for size, *_ in rows]
     return [
         LiveValue(Value(f"v{n}", region), lower, upper)
@@ -25,33 +25,34 @@ def values(*rows: tuple[float, int, int], memory: str = "s") -> list[LiveValue]:
     ]
 
 
-def test_a_segment_grows_by_pages_and_fills_its_holes() -> None:
-    # The last one fits into what the second one left of its page.
+def test_segment_grows_by_pages_and_fills_holes() -> None:
+    # The last block fits into the rest of the second block's last page.
     rows = values((12, 0, 2), (12, 1, 4), (16, 2, 4))
     assert expandable(rows, DEVICES) == 40 * MIB
     assert offline(rows, DEVICES) == 28 * MIB
 
 
-def test_the_range_that_can_grow_counts_as_the_largest() -> None:
-    # 18 MiB are free at the start, and 10 at the end. The block of 9 MiB takes a part
-    # of the former, so the last one does not fit there. An H200 shows the same.
+def test_range_that_can_grow_counts_as_the_largest() -> None:
+    # 18 MiB are free at the start, and 10 MiB at the end. The block of 9 MiB takes a
+    # part of the former, so the last block does not fit there. An H200 behaves in the
+    # same way.
     rows = values((18, 0, 2), (12, 1, 5), (9, 2, 5), (18, 3, 5))
     assert expandable(rows, DEVICES) == 60 * MIB
 
 
-def test_small_blocks_and_devices_have_segments_of_their_own() -> None:
+def test_small_blocks_and_devices_have_separate_segments() -> None:
     assert expandable(values((1, 0, 2), (2, 0, 2)), DEVICES) == 22 * MIB
     rows = [*values((1, 0, 2)), *values((1, 0, 2), memory="t")]
     assert expandable(rows, DEVICES) == 4 * MIB
     assert offline(rows, DEVICES) == 2 * MIB
 
 
-def test_nothing_takes_nothing() -> None:
+def test_empty_trace() -> None:
     assert expandable([], DEVICES) == offline([], DEVICES) == 0
 
 
 @pytest.mark.parametrize("is_small", [False, True])
-def test_blocks_of_a_segment_lie_apart(is_small: bool) -> None:
+def test_blocks_of_a_segment_are_disjoint(is_small: bool) -> None:
     random, segment = Random(3), Segment(PAGES[is_small])
     live: dict[int, int] = {}
     for _ in range(500):
@@ -91,7 +92,7 @@ def test_plan_audit_prints_both(
     assert plan["offline_plan_bytes"] == 28 * MIB
 
 
-def test_places_in_sarif_are_uris(tmp_path: Path) -> None:
+def test_sarif_locations_are_uris(tmp_path: Path) -> None:
     event = {"action": "alloc", "size": 64, "frames": []}
     events = [event | {"addr": at, "time_us": at} for at in (1024, 1056)]
     segment = {"device": 0, "address": 1024, "total_size": 256, "blocks": []}

@@ -1,4 +1,5 @@
-"""plan-serve: what the programs of a server share, their layout, and what fits."""
+"""Tests `plan-serve`: shared memory of a server's programs, their layout, and page
+counts."""
 
 from collections.abc import Sequence
 from io import BytesIO, TextIOWrapper
@@ -52,8 +53,8 @@ def blocks(*models: Sequence[Program], in_turns: bool = False) -> Sequence[Block
 PREFILL, DECODE, OTHER = program("prefill", 16), program("decode", 1), program("b", 4)
 
 
-def test_programs_of_a_model_share_all_but_a_call() -> None:
-    """A call takes the argument, the result, and the arena with %y."""
+def test_programs_of_a_model_share_parameters_and_state() -> None:
+    """A call needs memory for the argument, the result, and the arena with %y."""
     start = WEIGHTS + CACHE
     assert blocks([PREFILL, DECODE]) == [
         Block("parameters of prefill, decode", 0, WEIGHTS),
@@ -63,13 +64,13 @@ def test_programs_of_a_model_share_all_but_a_call() -> None:
     ]
 
 
-def test_state_of_another_type_is_another_one() -> None:
+def test_state_of_another_type_is_separate() -> None:
     [_, state, *_] = blocks([PREFILL, program("long", 1, cache=64)])
     assert state.size == 3 * CACHE
 
 
 @pytest.mark.parametrize("in_turns", [False, True])
-def test_only_what_runs_in_turns_overlaps(in_turns: bool) -> None:
+def test_only_alternating_programs_overlap(in_turns: bool) -> None:
     found = blocks([PREFILL, DECODE], [OTHER], in_turns=in_turns)
     assert [b.what for b in found if b.size == WEIGHTS] == [
         "parameters of prefill, decode",
@@ -85,14 +86,14 @@ def test_only_what_runs_in_turns_overlaps(in_turns: bool) -> None:
     assert over == {"prefill code"} | further
 
 
-def test_arenas_of_a_large_alignment_have_room_to_be_aligned() -> None:
+def test_arena_with_a_large_alignment_is_padded() -> None:
     large = program("large", 16, alignment=4096)
     [*_, call] = blocks([large])
     [pool] = tensorplan.report(large.module)["pools"]
     assert call.size >= pool["bytes"] + 2 * 16 * ROW + 4096 - 64
 
 
-def test_what_runs_takes_what_was_planned() -> None:
+def test_executed_programs_need_the_planned_bytes() -> None:
     runs = [Executable(PREFILL.module, native=False)]
     runs.append(Executable(DECODE.module, pools=runs[0].pools, native=False))
     [pool] = runs[1].pools
@@ -162,7 +163,7 @@ def test_pages(
     assert said in (captured.err if code else captured.out)
 
 
-def test_files_of_one_name_are_told_apart(
+def test_files_with_the_same_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = [tmp_path / folder / "decode.mlir" for folder in ("small", "large")]
@@ -174,7 +175,7 @@ def test_files_of_one_name_are_told_apart(
     assert all(f"a call of {file.with_suffix('')}\n" in out for file in files)
 
 
-def test_a_program_from_stdin(
+def test_program_from_stdin(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = text_of(1).encode()

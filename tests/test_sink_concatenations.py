@@ -1,4 +1,5 @@
-"""`tgraph-sink-concatenations` preserves values; nothing stores concatenations."""
+"""Tests that `tgraph-sink-concatenations` preserves values, and stores no
+concatenation."""
 
 from collections.abc import Callable
 from typing import Any
@@ -53,15 +54,15 @@ def variation(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", [rolled, rotary, blurred, variation])
-def test_nothing_is_stored(function: Callable[[Any], Any]) -> None:
+def test_concatenations_are_not_stored(function: Callable[[Any], Any]) -> None:
     planned = tensorplan.plan(tensorplan.from_jax(function, X))
     assert planned_bytes(planned.module) == 0
     (result,) = tensorplan.compile(planned)(X)
     np.testing.assert_allclose(result, function(X), rtol=1e-5, atol=1e-5)
 
 
-def test_what_takes_long_is_computed_once() -> None:
-    """The neighbors of a value in four directions are not four exponentials more."""
+def test_expensive_operations_are_computed_once() -> None:
+    """Reading neighbors in four directions does not compute their tanh again."""
     planned = tensorplan.plan(tensorplan.from_jax(lambda x: rolled(jnp.tanh(x)), X))
     assert planned_bytes(planned.module) == X.nbytes
     text = str(planned.module)
@@ -70,8 +71,8 @@ def test_what_takes_long_is_computed_once() -> None:
     np.testing.assert_allclose(result, rolled(jnp.tanh(X)), rtol=1e-5, atol=1e-5)
 
 
-def test_parts_in_a_loop() -> None:
-    """A loop over steps holds one array besides its result."""
+def test_concatenations_in_a_loop() -> None:
+    """A loop over steps stores one array besides its result."""
 
     def steps(x: Any) -> Any:
         return jax.lax.scan(lambda x, _: (rolled(x), None), x, length=5)[0]
@@ -82,8 +83,9 @@ def test_parts_in_a_loop() -> None:
     np.testing.assert_allclose(result, steps(X), rtol=1e-5, atol=1e-5)
 
 
-def test_steps_one_after_another() -> None:
-    """Each step reads more places of what is some steps back, without end."""
+def test_unrolled_steps() -> None:
+    """With each step, a value depends on more elements of earlier values, so some are
+    stored."""
 
     def steps(x: Any) -> Any:
         for _ in range(12):
@@ -98,7 +100,7 @@ def test_steps_one_after_another() -> None:
 
 @st.composite
 def programs(draw: st.DrawFn) -> str:
-    """Pads, concatenations, slices and elementwise operations of a 4x6 tensor."""
+    """Pads, concatenations, slices and elementwise operations on 4x6 tensors."""
     lines: list[str] = []
     values: list[tuple[str, tuple[int, ...]]] = [("%x", (4, 6)), ("%y", (4, 6))]
 
@@ -175,8 +177,8 @@ def ints(numbers: list[int]) -> str:
 
 @settings(max_examples=examples(50))
 @given(programs(), st.booleans())
-def test_values_stay(text: str, again: bool) -> None:
-    """Also where the pass would leave the program as it is, as nothing is gained."""
+def test_values_of_random_programs_are_unchanged(text: str, again: bool) -> None:
+    """The rewrite is applied even where the pass would not, for lack of a benefit."""
     module = parse(text)
     arrays = inputs(module)
     expected = run_reference(module, arrays)
@@ -191,8 +193,8 @@ def test_values_stay(text: str, again: bool) -> None:
         np.testing.assert_array_equal(got, want)
 
 
-def test_parts_are_broadcast() -> None:
-    """Encodings of rows and of columns, joined and repeated, as images have them."""
+def test_broadcast_concatenation() -> None:
+    """Encodings of rows and of columns are concatenated and repeated, as for images."""
     module = parse("""
 func.func @main(%x: tensor<16x16x3x64xf32>, %e: tensor<16x32xf32>)
     -> tensor<16x16x3x64xf32> {

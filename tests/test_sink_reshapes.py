@@ -1,4 +1,4 @@
-"""`tgraph-sink-reshapes` preserves values and makes operations adjacent."""
+"""Tests that `tgraph-sink-reshapes` preserves values and makes operations adjacent."""
 
 import math
 
@@ -22,8 +22,8 @@ def tensor(shape: list[int]) -> str:
 
 
 def check_without_an_arena(module: ModuleOp) -> None:
-    """Asserts that the plan has no arena, and that values equal the reference's, with
-    the plan and with the pass alone."""
+    """Asserts that the plan has no arena, and that the plan and the pass alone compute
+    the values of the reference interpreter."""
     values = inputs(module)
     (want,) = run_reference(module, values)
     planned = tensorplan.plan(module)
@@ -35,7 +35,7 @@ def check_without_an_arena(module: ModuleOp) -> None:
 
 
 def merged(draw: st.DrawFn, shape: list[int]) -> list[int]:
-    """The shape with neighboring dimensions joined and 1s inserted."""
+    """The shape with some neighboring dimensions merged and some 1s inserted."""
     result: list[int] = []
     for size in shape:
         match draw(st.sampled_from(["keep", "merge", "insert"])):
@@ -50,7 +50,7 @@ def merged(draw: st.DrawFn, shape: list[int]) -> list[int]:
 
 @st.composite
 def chains(draw: st.DrawFn) -> str:
-    """An elementwise operation, a reshape, and two more with a broadcast in between."""
+    """An elementwise operation, a reshape, and two more operations with a broadcast."""
     fine = draw(SIZES)
     old, new = merged(draw, fine), merged(draw, fine)
     dims = [d for d in range(len(new)) if draw(st.booleans())]
@@ -74,7 +74,7 @@ func.func @main(%x: {tensor(old)}, %b: {tensor(small)}, %c: {tensor(new)})
 
 @pytest.mark.thorough
 @given(chains())
-def test_values_stay_as_they_are(text: str) -> None:
+def test_values_of_random_chains_are_unchanged(text: str) -> None:
     before = parse(text)
     after = run(before, TGraphSinkReshapes())
     values = inputs(before)
@@ -94,10 +94,10 @@ def test_values_stay_as_they_are(text: str) -> None:
     ],
     ids=str,
 )
-def test_rows_of_a_product_stay_apart(
+def test_row_dimensions_of_a_product_stay_separate(
     rows: tuple[int, ...], depth: tuple[int, ...]
 ) -> None:
-    """Nothing but the result is stored of a layer whose rows are joined for it."""
+    """A layer merges its row dimensions for the product. Only its result is stored."""
     k = math.prod(depth)
     flat, result = tensor([math.prod(rows), 5]), tensor([*rows, 5])
     module = parse(f"""
@@ -121,7 +121,8 @@ func.func @main(%x: {tensor([*rows, *depth])}, %w: {tensor([k, 5])}, %r: {result
 
 
 def test_group_normalization_stores_nothing_of_full_size() -> None:
-    """Neither the centered values nor the normalized ones, though both are reshaped."""
+    """Neither the centered nor the normalized values are stored, though both are
+    reshaped."""
     whole, groups = "tensor<4x256x8xf32>", "tensor<4x256x2x4xf32>"
     spread = (
         f"{{broadcast_dimensions = array<i64: 0, 2>}} : (tensor<4x2xf32>) -> {groups}"
@@ -147,8 +148,8 @@ func.func @main(%x: {whole}, %gamma: tensor<8xf32>) -> {whole} {{
     assert pool["bytes"] <= 256
 
 
-def test_an_operation_that_stays_leaves_no_reader_behind() -> None:
-    """What was made to see its operands in the other shape is gone."""
+def test_operation_that_stays_leaves_no_dead_users() -> None:
+    """Operations created to reshape its operands are erased."""
     module = parse("""
 func.func @main(%a: tensor<6xf32>, %b: tensor<3xf32>, %c: tensor<3x2xf32>)
     -> tensor<2x3xf32> {
@@ -170,7 +171,7 @@ func.func @main(%a: tensor<6xf32>, %b: tensor<3xf32>, %c: tensor<3x2xf32>)
 
 
 @pytest.mark.parametrize("shape", [(6, 2, 3), (2, 3, 6), (2, 1, 3, 3, 2), (1, 36)])
-def test_an_identity_matrix_is_computed_in_the_shape_in_which_it_is_read(
+def test_identity_matrix_is_computed_in_its_final_shape(
     shape: tuple[int, ...],
 ) -> None:
     split = "tensor<" + "x".join(map(str, shape)) + "xf32>"
@@ -190,8 +191,8 @@ func.func @main() -> {split} {{
     np.testing.assert_array_equal(got, np.eye(6, dtype=np.float32).reshape(shape))
 
 
-def test_indices_that_would_be_rounded_stay_reshaped() -> None:
-    """A sum of products in bf16 is not the index that the iota rounds."""
+def test_rounded_indices_stay_reshaped() -> None:
+    """A sum of products in bf16 differs from the index that the iota rounds."""
     module = parse("""
 func.func @main() -> tensor<30x20xbf16> {
   %i = tgraph.iota {dimension = 0 : i64} : tensor<600xbf16>
@@ -210,10 +211,10 @@ func.func @main() -> tensor<30x20xbf16> {
     ids=str,
 )
 @pytest.mark.parametrize("is_tiled", [False, True])
-def test_what_is_repeated_along_dimensions_is_not_stored(
+def test_repeated_values_are_not_stored(
     repeats: list[tuple[int, int]], is_tiled: bool
 ) -> None:
-    """Each element, as images are made larger, or all of a dimension."""
+    """Either each element is repeated, as in upsampling, or a whole dimension."""
     sizes, lines = [2, 3, 4], list[str]()
     for n, (dim, often) in enumerate(repeats):
         at = dim if is_tiled else dim + 1
@@ -237,8 +238,8 @@ func.func @main(%0: {tensor([2, 3, 4])}, %y: {wide}) -> {wide} {{
 
 
 @pytest.mark.parametrize("dims", ["0, 1, 2", "1", "2"])
-def test_what_is_repeated_is_reduced_where_it_is(dims: str) -> None:
-    """Along dimensions that the repetitions are, or are not, a part of."""
+def test_repeated_values_are_reduced_in_place(dims: str) -> None:
+    """The reduced dimensions include the repeated dimension, or do not."""
     kept = [n for d, n in enumerate((2, 12, 4)) if str(d) not in dims]
     module = parse(f"""
 func.func @main(%x: tensor<2x3x4xf32>, %y: tensor<2x12x4xf32>) -> {tensor(kept)} {{
@@ -254,8 +255,8 @@ func.func @main(%x: tensor<2x3x4xf32>, %y: tensor<2x12x4xf32>) -> {tensor(kept)}
     assert str(run(module, TGraphSinkReshapes())).count("tgraph.reshape %y") == 1
 
 
-def test_what_is_stacked_and_joined_is_added_part_by_part() -> None:
-    """Sines and cosines of one angle in turn, as positions are encoded."""
+def test_stacked_values_are_added_separately() -> None:
+    """Sines and cosines of angles are interleaved, as in positional encodings."""
     module = parse("""
 func.func @main(%x: tensor<64x64xf32>, %w: tensor<32xf32>) -> tensor<64x64xf32> {
   %i = tgraph.iota {dimension = 0 : i64} : tensor<64x32xf32>
@@ -282,7 +283,7 @@ func.func @main(%x: tensor<64x64xf32>, %w: tensor<32xf32>) -> tensor<64x64xf32> 
     assert pool["bytes"] == 128  # the exponentials
 
 
-def test_of_what_is_stacked_a_part_may_be_read_by_others() -> None:
+def test_stacked_part_with_another_reader() -> None:
     module = parse("""
 func.func @main(%x: tensor<3xf32>) -> (tensor<3x2xf32>, tensor<3xf32>) {
   %a = tgraph.negate %x : tensor<3xf32>

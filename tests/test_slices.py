@@ -1,4 +1,4 @@
-"""Groups that read slices at dynamic starts in place: values, and no copies."""
+"""Tests groups that read slices at dynamic starts in place: values, and no copies."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -69,7 +69,7 @@ def both(x: Any, w: Any, i: Any) -> Any:
 
 
 def expert(x: Any, w: Any, i: Any) -> Any:
-    """A slice of a slice; the outer one is copied."""
+    """A slice of a slice, of which the outer one is copied."""
     layer = lax.dynamic_index_in_dim(w, i, 0, False)
     return x @ lax.dynamic_index_in_dim(layer, i + 1, 0, False)
 
@@ -97,7 +97,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("name", CASES)
 def test_values(made: Mock, name: str, native: bool) -> None:
-    """Starts are clamped; other arrays follow."""
+    """Starts are clamped, and each call uses new arrays."""
     function, shapes = CASES[name]
     arrays = [floats(*shape) for shape in shapes]
     module = planned(function, *arrays, np.int32(0))
@@ -129,7 +129,7 @@ def layers(x: Any, w: Any) -> Any:
 
 
 @pytest.mark.parametrize("options", [{}, {"threads": 2}, {"sanitize": True}], ids=str)
-def test_a_loop_over_layers_copies_no_weights(options: dict[str, Any]) -> None:
+def test_loop_over_layers_copies_no_weights(options: dict[str, Any]) -> None:
     x, w = floats(4, 64), floats(6, 64, 64) / 8
     module = planned(layers, x, w)
     (pool,) = tensorplan.report(module)["pools"]
@@ -141,8 +141,8 @@ def test_a_loop_over_layers_copies_no_weights(options: dict[str, Any]) -> None:
         np.testing.assert_allclose(run(x, w)[0], want, 1e-4, 1e-5)
 
 
-def test_a_slice_of_a_number_is_the_number() -> None:
-    """Such as the gradient of a sum, which a loop takes row by row."""
+def test_slice_of_a_scalar_broadcast() -> None:
+    """The gradient of a sum is a broadcast scalar, which a loop reads row by row."""
 
     def loss(x: Any) -> Any:
         return jnp.sum(lax.scan(lambda c, r: (jnp.tanh(c + r), c * r), x[0], x)[1])
@@ -153,7 +153,7 @@ def test_a_slice_of_a_number_is_the_number() -> None:
 
 
 @pytest.mark.parametrize("native", [True, False])
-def test_a_group_may_take_a_slice_of_a_number(native: bool) -> None:
+def test_group_with_a_slice_of_a_constant(native: bool) -> None:
     module = tensorplan.read("""
         func.func @main(%x: memref<1x1024xf32>, %i: memref<i32>,
                         %r: memref<1x1024xf32> {tgraph.result = 0 : i32}) {
@@ -175,7 +175,7 @@ def test_a_group_may_take_a_slice_of_a_number(native: bool) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["f8", "c8"])
-def test_what_numpy_multiplies_is_copied(dtype: str) -> None:
+def test_operands_of_numpy_products_are_copied(dtype: str) -> None:
     with jax.enable_x64(True):
         x, w = floats(4, 64, dtype=dtype), floats(6, 64, 64, dtype=dtype)
         module = planned(layers, x, w)
@@ -186,7 +186,7 @@ def test_what_numpy_multiplies_is_copied(dtype: str) -> None:
 
 @with_each_mlir
 @pytest.mark.parametrize("name", ["two", "product", "both", "convolution"])
-def test_mlir_reads_them_in_place(name: str, tools: Tools) -> None:
+def test_mlir_reads_slices_in_place(name: str, tools: Tools) -> None:
     function, shapes = CASES[name]
     arrays = [floats(*shape) for shape in shapes]
     module = planned(function, *arrays, np.int32(0))
@@ -200,8 +200,8 @@ def test_mlir_reads_them_in_place(name: str, tools: Tools) -> None:
         np.testing.assert_allclose(got, want, 1e-4, 1e-5)
 
 
-def test_a_cache_is_updated_in_place() -> None:
-    """Its slices are copied, not it."""
+def test_cache_is_updated_in_place() -> None:
+    """The update copies slices of the cache, but not the cache."""
 
     def function(x: Any, cache: Any) -> Any:
         def body(i: Any, state: Any) -> Any:
@@ -222,7 +222,7 @@ def test_a_cache_is_updated_in_place() -> None:
         np.testing.assert_allclose(a, b, 1e-5, 1e-6)
 
 
-def test_saved_programs_have_them(tmp_path: Path) -> None:
+def test_saved_programs(tmp_path: Path) -> None:
     x, w = floats(4, 64), floats(6, 64, 64) / 8
     run = tensorplan.compile(planned(layers, x, w))
     tensorplan.save(run, tmp_path / "a.plan")
@@ -233,8 +233,9 @@ def test_saved_programs_have_them(tmp_path: Path) -> None:
         np.testing.assert_array_equal(loaded(x, w)[0], run(x, w)[0])
 
 
-def test_a_product_is_added_to_what_there_is() -> None:
-    """By its library, with no more scratch memory than without a slice."""
+def test_product_accumulates_into_its_operand() -> None:
+    """The library adds the product, and needs no more scratch memory than without a
+    slice."""
 
     def added(w: Any, x: Any, g: Any) -> Any:
         return w + x.T @ g

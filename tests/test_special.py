@@ -1,4 +1,4 @@
-"""Special functions by formulas: close to SciPy's values, as promised."""
+"""Tests special functions computed by formulas, which are close to SciPy's values."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ POINTS = np.array([0.3, 1, 2.5, 7, 40, 1, 1])
 
 
 def values(name: str, element: str, *arrays: Array) -> Array:
-    """The values of a CHLO function, by the reference interpreter."""
+    """The values of a CHLO function, computed by the reference interpreter."""
     type = f"tensor<{arrays[0].size}x{element}>"
     names = [f"%{n}" for n in range(len(arrays))]
     arguments = ", ".join(f"{n}: {type}" for n in names)
@@ -47,7 +47,7 @@ def test_gamma(element: str) -> None:
     dtype = {"f32": np.float32, "f64": np.float64}[element]
     x = X.astype(dtype).astype(float)
     check(values("lgamma", element, x), special.gammaln(x), element)
-    # XLA's digamma has no sign at a pole, and Lanczos' is no more exact below 0.
+    # XLA's digamma has no sign at poles, and Lanczos' formula is no better below 0.
     inside = x[(x > 0) & np.isfinite(x)]
     check(values("digamma", element, inside), special.psi(inside), element)
     poles = np.array([-2.0, -1.0, 0.0])
@@ -58,7 +58,7 @@ def test_gamma(element: str) -> None:
 def test_zeta_and_polygamma(element: str) -> None:
     x = np.array([1.5, 2, 3, 4.25, 10, 2, 1, 0.5])
     q = np.array([1, 0.5, 7, 30, 2, -1, 3, 1])
-    want = np.where(q < 0, np.inf, special.zeta(x, q))  # poles: of even powers, +inf
+    want = np.where(q < 0, np.inf, special.zeta(x, q))  # poles: +inf for even powers
     check(values("zeta", element, x, q), want, element)
     got = values("polygamma", element, ORDERS, POINTS)
     scale = np.maximum(1, np.abs(special.polygamma(ORDERS[:5].astype(int), POINTS[:5])))
@@ -74,7 +74,7 @@ def test_bessel_i1e(element: str) -> None:
 
 
 def test_area_hyperbolic_cosine() -> None:
-    """NaN below 1, however large the square of the number is."""
+    """The result is NaN below 1, even if the square of the number overflows."""
     x = np.array([-1e38, -1e12, -1, 0.5, 1, 1.5, 1e12, 3e38, np.inf, np.nan])
     want = [*([np.nan] * 4), 0, *np.arccosh(x[5:])]
     check(values("acosh", "f32", x), np.array(want), "f32")
@@ -82,7 +82,7 @@ def test_area_hyperbolic_cosine() -> None:
 
 @pytest.mark.parametrize("element", LIMITS)
 def test_next_after(element: str) -> None:
-    """Bit by bit."""
+    """The values agree bit for bit."""
     x = np.array([1, 1, -1, -1, 0, 0, -0.0, 3, np.inf, np.nan, 1, -np.inf, 1e-45])
     y = np.array([2, 0, 0, -2, 1, -1, 1, 3, 0, 1, np.nan, np.inf, -1])
     dtype = {"f32": np.float32, "f64": np.float64}[element]

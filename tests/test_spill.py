@@ -1,4 +1,5 @@
-"""plan-spill moves buffers that exceed a memory to a slower one: equal bytes."""
+"""Tests `plan-spill`, which moves buffers to a slower memory: results stay equal bit by
+bit."""
 
 import importlib
 import json
@@ -55,18 +56,19 @@ def test_random_programs(random: Random) -> None:
     assert_same_bytes(module, spilled)
     try:
         planned = run(spilled, PlanMemory())
-    except LocatedError:  # not even with all away
+    except LocatedError:  # does not fit, whatever is spilled
         return
     assert_same_bytes(module, planned)
     assert str(run(spilled, PlanSpill())) == str(spilled)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(  # which fit
+@pytest.mark.parametrize(  # seeds of programs that fit
     "seed", [1, 43, *(pytest.param(n, marks=pytest.mark.slow) for n in (14, 50))]
 )
-def test_other_offsets_are_refused_or_do_no_harm(seed: int) -> None:
-    """Each buffer of a plan at the offset of each other one."""
+def test_other_offsets_are_refused_or_harmless(seed: int) -> None:
+    """Replaces the offset of each buffer of a plan by that of each other buffer.
+    `plan-check` refuses the plan, or its results are unchanged."""
     _, spilled = fitted(Random(seed))
     planned, expected = run(spilled, PlanMemory()), written(spilled)
     views = [op for op in planned.walk() if isinstance(op, memref.ViewOp)]
@@ -119,7 +121,7 @@ STORE, FETCH = '"memref.copy"(%a, ', '"memref.copy"(%a_1, '
 
 
 def spilled(uses: Sequence[str], accesses: str = '"memref.copy"') -> str:
-    """The output of plan-spill for a program of which two of three buffers fit."""
+    """The output of `plan-spill` for a program of three buffers of which two fit."""
     text = LINEAR
     for place, use in zip(("FIRST", "SECOND", "THIRD"), uses, strict=True):
         text = text.replace(place, use)
@@ -128,13 +130,13 @@ def spilled(uses: Sequence[str], accesses: str = '"memref.copy"') -> str:
     return str(result)
 
 
-def test_what_is_only_read_is_stored_once() -> None:
+def test_unmodified_buffer_is_copied_out_once() -> None:
     text = spilled((FILL, READ, READ))
-    assert text.count("memref.copy") == 3 + 2  # two of them in the target
+    assert text.count("memref.copy") == 3 + 2  # the target names it twice
     assert text.count(STORE) == 1
 
 
-def test_what_is_written_again_is_stored_again() -> None:
+def test_modified_buffer_is_copied_out_again() -> None:
     text = spilled((FILL, ADD, READ))
     assert text.count("memref.copy") == 4 + 2
 
@@ -142,22 +144,23 @@ def test_what_is_written_again_is_stored_again() -> None:
 TWICE = "linalg.add ins(%a, %a : !t, !t) outs(%y : !t)"
 
 
-def test_operations_that_may_compute_there_need_no_copies() -> None:
+def test_accesses_to_the_slower_memory_need_no_copies() -> None:
     text = spilled((FILL, ADD, TWICE), '"memref.copy", "linalg.fill", "linalg.add"')
     assert text.count("memref.copy") == 0 + 2
     assert 'linalg.add ins(%a, %a : memref<64xf32, "slow">' in text
 
 
-def test_others_get_copies() -> None:
+def test_operations_without_access_to_the_slower_memory_get_copies() -> None:
     text = spilled((FILL, ADD, TWICE), '"memref.copy", "linalg.fill"')
     assert 'linalg.fill ins(%zero : f32) outs(%a : memref<64xf32, "slow">)' in text
     assert text.count("memref.copy") == 3 + 2
 
 
-def test_what_nothing_follows_from_lies_apart(
+def test_independent_live_ranges_become_separate_buffers(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Two of three are live at once, but each overlaps each other one."""
+    """At most two of the three buffers are live at once, but each pair conflicts.
+    Separating the live ranges of %a suffices, so nothing moves."""
     program = """
     !t = memref<64xf32>
     func.func @f(%x: !t, %y: !t) {
@@ -179,7 +182,7 @@ def test_what_nothing_follows_from_lies_apart(
 
 
 def in_a_loop(first: str = "", last: str = "") -> str:
-    """A loop that needs %a again after two other buffers, in each iteration."""
+    """A loop that uses %a again after two other buffers, in each iteration."""
     return f"""
     !t = memref<64xf32>
     func.func @f(%n: index, %x: !t, %y: !t) {{
@@ -208,7 +211,7 @@ def in_a_loop(first: str = "", last: str = "") -> str:
     [("", ""), ("cf.br ^next\n^next:", ""), ("", "memref.dealloc %b : !t")],
     ids=["one block", "several blocks", "more is freed"],
 )
-def test_what_a_loop_allocates_leaves_in_its_body(first: str, last: str) -> None:
+def test_buffer_allocated_in_loop_is_spilled_in_its_body(first: str, last: str) -> None:
     text = in_a_loop(first, last)
     assert peak(on(text, 1 << 20, '"memref.copy"')) == 3 * 256
     spilled = run(on(text, 4 * 256, '"memref.copy"'), PlanSpill())
@@ -247,7 +250,7 @@ COPIED = "linalg.exp ins(%x : !t) outs(%a : !t)"
 
 
 @pytest.mark.parametrize(("second", "copies"), [("", 2), (ADD, 4)])
-def test_what_blocks_use_in_common_leaves_between_them(
+def test_buffer_of_several_blocks_is_spilled_between_them(
     second: str, copies: int
 ) -> None:
     text = BLOCKS.replace("FIRST", COPIED).replace("SECOND", second)
@@ -261,7 +264,7 @@ def test_what_blocks_use_in_common_leaves_between_them(
     assert str(run(spilled, PlanSpill())) == str(spilled)
 
 
-def test_what_a_block_may_use_before_it_is_written_stays() -> None:
+def test_buffer_that_may_be_read_before_a_write_stays() -> None:
     write = f"^write:\n{ADD}\ncf.cond_br %go, ^one, ^last\n^last:"
     second = f"cf.cond_br %go, ^write, ^last\n{write}"
     text = BLOCKS.replace("FIRST", "").replace("SECOND", second)
@@ -286,7 +289,7 @@ def test_random_programs_in_blocks(seed: int) -> None:
     ],
     ids=["a block", "a loop", "several blocks"],
 )
-def test_a_copy_that_is_missing_is_refused(text: str) -> None:
+def test_plan_without_one_copy_is_refused(text: str) -> None:
     planned = run(on(text, 4 * 256, '"memref.copy"'), PlanSpill(), PlanMemory())
     copies = [op for op in planned.walk() if isinstance(op, memref.CopyOp)]
     back = [copy for copy in copies if copy.destination.name_hint == "a"]
@@ -305,7 +308,7 @@ def _space(value: SSAValue) -> Attribute:
 
 
 def copies_in(op: Operation) -> list[tuple[str, ...]]:
-    """The source and target memories of each nested copy, in order."""
+    """The source and target memories of each copy nested in `op`, in program order."""
     return [
         tuple(
             str(cast(AnyMemRef, v.type).memory_space).strip('"') for v in copy.operands
@@ -319,8 +322,8 @@ OUT, BACK = ("none", "slow"), ("slow", "none")
 
 
 def in_a_loop_of(kind: str, body: str) -> str:
-    """A loop or branch that uses %a and %b, defined before; two of three buffers
-    fit."""
+    """A loop or branch that uses %a and %b, which are allocated before it. Two of three
+    buffers fit."""
     start, end = {
         "for": ("scf.for %i = %zero to %n step %one {", "}"),
         "while": (
@@ -348,8 +351,8 @@ def in_a_loop_of(kind: str, body: str) -> str:
 
 
 def spilled_in(kind: str, body: str) -> tuple[ModuleOp, Operation]:
-    """The program of `in_a_loop_of` spilled so that two buffers fit, and its loop or
-    branch. Asserts that the bytes stay equal."""
+    """Spills the program of `in_a_loop_of` so that two buffers fit, and asserts that
+    results are unchanged. Returns the program and its loop or branch."""
     module = on(in_a_loop_of(kind, body), 4 * 256, '"memref.copy"')
     spilled = run(module, PlanSpill())
     assert peak(spilled) == 2 * 256
@@ -375,7 +378,7 @@ WRITES = """
     [(READS, [BACK, BACK]), (WRITES, [])],
     ids=["both are read", "one is not used"],
 )
-def test_what_an_outer_buffer_lacks_room_for_comes_back_in_each_iteration(
+def test_copies_in_loops_of_buffers_allocated_outside(
     kind: str, body: str, inside: list[tuple[str, ...]]
 ) -> None:
     assert peak(on(str(in_a_loop_of(kind, body)), 1 << 20, "")) == 3 * 256
@@ -383,8 +386,8 @@ def test_what_an_outer_buffer_lacks_room_for_comes_back_in_each_iteration(
     assert copies_in(loop) == inside
 
 
-def test_what_an_iteration_has_written_is_stored_in_each() -> None:
-    """%a, which is of no use between, is in the slower memory in all iterations."""
+def test_buffer_modified_in_loop_is_copied_out_in_each_iteration() -> None:
+    """%a is in the slower memory while each iteration uses %b and %d."""
     body = """
       %d = memref.alloc() : !t
       linalg.exp ins(%b : !t) outs(%d : !t)
@@ -395,8 +398,9 @@ def test_what_an_iteration_has_written_is_stored_in_each() -> None:
     assert copies_in(spilled) == [OUT, BACK, OUT, BACK]
 
 
-def test_what_leaves_after_a_loop_is_not_stored_in_it() -> None:
-    """%a is written in each iteration, read in a loop inside, and away after them."""
+def test_buffer_spilled_after_a_loop_is_not_copied_in_it() -> None:
+    """Each iteration writes %a, and a nested loop reads it. %a is spilled only after
+    the loops."""
     text = """
     !t = memref<64xf32>
     func.func @f(%n: index, %x: !t, %y: !t) {
@@ -429,8 +433,8 @@ def test_what_leaves_after_a_loop_is_not_stored_in_it() -> None:
 
 
 @pytest.mark.thorough
-def test_the_cost_of_a_choice_is_what_moves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two loops write and read rows of buffers, which are away between iterations."""
+def test_cost_counts_moved_bytes_and_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two loops write and read rows of buffers that are spilled between iterations."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     benchmark = importlib.import_module("spilling_in_loops")
     chosen: list[int] = []
@@ -445,12 +449,13 @@ def test_the_cost_of_a_choice_is_what_moves(monkeypatch: pytest.MonkeyPatch) -> 
     for capacity, moved in sizes:
         found = benchmark.spilled(module, capacity)
         assert benchmark.moved(found) == moved
-        # A nanosecond for each byte, and one for each copy.
+        # The cost is a nanosecond for each moved byte, and one for each executed copy.
         assert chosen[-1] == moved + sum(each.executed for each in found)
 
 
-def test_what_the_condition_of_a_while_writes_is_there_after_it() -> None:
-    """The step before in the text is in its body, where it is of no use."""
+def test_value_written_in_while_condition_survives_the_loop() -> None:
+    """The loop's body lies between the write and the read in program order, but not in
+    execution order after the last iteration."""
     text = """
     !t = memref<64xf32>
     func.func @f(%c: i1, %x: !t, %y: !t) {
@@ -469,7 +474,7 @@ def test_what_the_condition_of_a_while_writes_is_there_after_it() -> None:
     assert_same_bytes(module, run(module, PlanSpill()))
 
 
-def test_what_passes_through_a_branch_leaves_there() -> None:
+def test_buffer_live_through_a_branch_is_spilled_in_it() -> None:
     body = """
       %d = memref.alloc() : !t
       linalg.exp ins(%b : !t) outs(%d : !t)
@@ -479,8 +484,8 @@ def test_what_passes_through_a_branch_leaves_there() -> None:
     assert copies_in(spilled) == [OUT, BACK]
 
 
-def test_what_each_iteration_writes_anew_leaves_in_its_body() -> None:
-    """Wherever it is allocated."""
+def test_buffer_overwritten_in_each_iteration_is_spilled_in_the_body() -> None:
+    """%a is allocated outside of the loop, but no contents outlive an iteration."""
     text = """
     !t = memref<64xf32>
     func.func @f(%n: index, %x: !t, %y: !t) {
@@ -511,10 +516,10 @@ def test_what_each_iteration_writes_anew_leaves_in_its_body() -> None:
 @pytest.mark.parametrize(
     ("trips", "moved"), [("%one", "%s"), ("%many", "%a"), ("%n", "%a")]
 )
-def test_copies_weigh_as_often_as_their_block_runs(
+def test_cost_of_copies_is_multiplied_by_trip_count(
     trips: str, moved: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Either %a leaves once, or %s, which is smaller, in each iteration."""
+    """Either %a is spilled once, or %s, which is smaller, in each iteration."""
     text = f"""
     !t = memref<64xf32>
     !s = memref<48xf32>
@@ -561,11 +566,11 @@ ELEMENT = """
         (ELEMENT, 1, 8192, False),
     ],
 )
-def test_direct_accesses_count_for_the_bytes_that_they_access(
+def test_direct_access_costs_as_much_as_its_bytes(
     body: str, step: int, end: int, is_read_there: bool
 ) -> None:
-    """One of two buffers fits. In the loop, parts of %a are read in the slower memory,
-    or %a comes back for it as a whole, and %b leaves."""
+    """One of two buffers fits. Either the loop reads parts of %a in the slower memory,
+    or %a is fetched as a whole before the loop, and %b is spilled."""
     text = f"""
     !t = memref<1024xf32>
     !p = memref<64xf32>
@@ -606,7 +611,7 @@ def symbolic(capacity: int) -> ModuleOp:
     return on(text.replace("THIRD", READ), capacity, '"memref.copy"')
 
 
-def test_symbolic_sizes_count_as_their_bounds() -> None:
+def test_symbolic_sizes_are_replaced_by_their_bounds() -> None:
     spilled = run(symbolic(4 * 256), PlanSpill(bounds="n<=16"))
     text = str(spilled)
     assert (text.count(STORE), text.count('"memref.copy"(%a_1, ')) == (1, 2)
@@ -616,7 +621,7 @@ def test_symbolic_sizes_count_as_their_bounds() -> None:
     assert sizes == {"": 512, "slow": 256}
 
 
-def test_symbolic_sizes_without_bounds_stay(caplog: pytest.LogCaptureFixture) -> None:
+def test_buffers_of_unbounded_size_stay(caplog: pytest.LogCaptureFixture) -> None:
     module = symbolic(4 * 256)
     with caplog.at_level("INFO"):
         assert str(run(module, PlanSpill())) == str(module)
@@ -628,16 +633,16 @@ def test_symbolic_sizes_without_bounds_stay(caplog: pytest.LogCaptureFixture) ->
 @pytest.mark.skipif(not mlir_programs.LIBRARIES, reason="no libmlir_runner_utils")
 @with_each_mlir
 @pytest.mark.parametrize(("name", "bytes"), [("line_10", 819), ("line_11", 896)])
-def test_mlir_computes_the_same(name: str, bytes: int, tools: Tools) -> None:
-    """What mlir-opt bufferized, with copies, prints natively what it printed before;
-    the slower memory is the host's, too."""
+def test_mlir_results_are_unchanged(name: str, bytes: int, tools: Tools) -> None:
+    """A program bufferized by mlir-opt, with copies, prints the same natively as
+    before. Both memories are the host's."""
     check_values(name, bytes, tools)
 
 
 @pytest.mark.thorough
 @pytest.mark.skipif(not mlir_programs.LIBRARIES, reason="no libmlir_runner_utils")
 @with_each_mlir
-def test_mlir_computes_the_same_in_loops(tools: Tools) -> None:
+def test_mlir_results_of_loops_are_unchanged(tools: Tools) -> None:
     check_values("net_07", 896, tools)
 
 
@@ -662,13 +667,13 @@ def check_values(name: str, bytes: int, tools: Tools) -> None:
     assert mlir_programs.run_natively(tools, stream.getvalue()) == expected[name]
 
 
-def test_what_fits_stays() -> None:
+def test_program_that_fits_is_unchanged() -> None:
     text = LINEAR.replace("FIRST", FILL).replace("SECOND", READ).replace("THIRD", READ)
     module = on(text, 5 * 256, '"memref.copy"')
     assert str(run(module, PlanSpill())) == str(module)
 
 
-def test_what_can_not_fit_is_refused_with_the_minimum(
+def test_error_states_the_least_capacity(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     text = LINEAR.replace("FIRST", FILL).replace("SECOND", READ).replace("THIRD", READ)
@@ -704,8 +709,9 @@ func.func @f(%c: i1, %x: !t, %y: !t, %z: !t) {
 """
 
 
-def test_what_stays_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    """It may be %z, which is written and read by another name afterwards."""
+def test_remark_names_buffers_that_stay(caplog: pytest.LogCaptureFixture) -> None:
+    """%first stays because it may be %z, which is written and read under another name
+    later."""
     with caplog.at_level("INFO"):
         run(on(HANDED_ON, 4 * 256, '"memref.copy"'), PlanSpill())
     assert (
@@ -748,7 +754,7 @@ func.func private @known(%p: !t) {{
         ),
     ],
 )
-def test_it_is_said_why_a_buffer_stays(
+def test_remark_explains_why_a_buffer_stays(
     use: str, reason: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     module = tensorplan.read(KEPT.format(use=use))
@@ -770,7 +776,7 @@ BARRIER = '"snax.cluster_sync_op"() : () -> ()'
         (FILL, "memref.copy may not access slow"),
     ],
 )
-def test_what_does_not_move_is_said(
+def test_remark_explains_why_nothing_moves(
     first: str, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     text = LINEAR.replace("FIRST", first).replace("SECOND", READ)
@@ -790,8 +796,8 @@ def assert_copies_are_described(module: ModuleOp) -> None:
             assert target.name in source.copies
 
 
-def test_one_memory_after_the_other() -> None:
-    """What leaves L1 for L2 leaves that for L3."""
+def test_spilling_through_two_memories() -> None:
+    """Buffers that move from L1 to L2 exceed L2, so some move on to L3."""
     slower = ", ".join(
         f'"{name}" = #dlti.target_device_spec<"capacity" = {bytes}, "readers" = '
         f'["memref.copy"], "writers" = ["memref.copy"], "copies" = #dlti.map<{to}>>'
@@ -831,7 +837,7 @@ def test_one_memory_after_the_other() -> None:
     assert_same_bytes(run(module, PlanSpill()), planned)
 
 
-def test_the_executor_computes_the_same() -> None:
+def test_executor_results_are_unchanged() -> None:
     program = """
     !t = memref<16x16xf32, "cpu:0">
     func.func @main(%x: !t, %y: !t {tgraph.result = 0 : i32}) {
@@ -863,7 +869,7 @@ def test_the_executor_computes_the_same() -> None:
         assert all(map(np.array_equal, found, expected))
 
 
-def test_the_optimum_is_proved() -> None:
+def test_exact_search() -> None:
     pytest.importorskip("ortools")
     for seed in range(3):
         module, _ = fitted(Random(seed))

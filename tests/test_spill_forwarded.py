@@ -1,4 +1,4 @@
-"""plan-spill moves buffers that branches and loops forward."""
+"""Tests that `plan-spill` moves buffers that branches and loops forward."""
 
 import re
 from random import Random
@@ -82,7 +82,8 @@ REPLACED = loop(
     *(read("old"), *busy("l"), *seen("old"), alloc("new"), copy("z", "new")),
     *(read("new"), read("old"), free("old"), f"scf.yield %new : {M}"),
 )
-"""%old and %new are live at once, and %old also with two other buffers."""
+"""A loop in which %old and %new are live at once, and %old with two other buffers
+before."""
 
 CHANGED = loop(
     *(copy("z", "old"), *busy("l"), *seen("old"), alloc("new"), copy("z", "new")),
@@ -220,7 +221,7 @@ PROGRAMS = {
 
 
 def program(lines: list[str], buffers: int) -> ModuleOp:
-    """A program on a target whose fast memory fits the arguments and `buffers`
+    """A program on a target whose fast memory holds the arguments and `buffers`
     buffers."""
     text = "\n".join(lines)
     return on(
@@ -236,7 +237,7 @@ def program(lines: list[str], buffers: int) -> ModuleOp:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_it_moves(name: str) -> None:
+def test_forwarded_buffers_move(name: str) -> None:
     """Two of three buffers fit."""
     lines = PROGRAMS[name]
     assert peak(program(lines, 9)) > 2 * 64
@@ -255,8 +256,9 @@ def copies(module: ModuleOp) -> list[memref.CopyOp]:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_copy_that_is_missing_is_found(name: str) -> None:
-    """It is refused, or the program computes something else: old contents."""
+def test_plan_without_one_copy_is_detected(name: str) -> None:
+    """Either `plan-check` refuses the plan, or the program reads old contents and
+    computes other values."""
     planned = run(program(PROGRAMS[name], 2), PlanSpill(), PlanMemory())
     refused = 0
     for number in range(len(copies(planned))):
@@ -303,7 +305,7 @@ STAY = {
 
 
 @pytest.mark.parametrize("name", STAY)
-def test_what_copies_would_change_stays(
+def test_buffers_whose_copies_would_change_results_stay(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     module = program(STAY[name], 2)
@@ -313,14 +315,15 @@ def test_what_copies_would_change_stays(
     assert_same_bytes(module, spilled, paths=8)
 
 
-def test_it_is_said_what_is_copied(caplog: pytest.LogCaptureFixture) -> None:
+def test_remark_names_copied_buffers(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO"):
         run(program(PROGRAMS["made from the one before"], 2), PlanSpill())
     assert "64 bytes of %new are copied where scf.yield hands them on" in caplog.text
 
 
-def test_what_a_branch_writes_in_the_slower_memory_comes_back_after_it() -> None:
-    """The other branch writes it in the faster one, where what follows expects it."""
+def test_buffer_spilled_in_one_branch_is_fetched_after_it() -> None:
+    """The other branch writes the buffer in the fast memory, where later operations
+    read it."""
     lines = [
         *(f"%r = scf.if %c -> ({M}) {{", alloc("a")),
         *(f'"memref.copy"(%x, %a) : ({M}, {M}) -> ()', *busy("t")),
@@ -334,15 +337,16 @@ def test_what_a_branch_writes_in_the_slower_memory_comes_back_after_it() -> None
     assert_same_bytes(module, spilled, paths=8)
 
 
-def test_nothing_is_copied_where_all_fits() -> None:
+def test_program_that_fits_has_no_copies() -> None:
     """The loop rotates two slots."""
     spilled = run(program(PROGRAMS["made from the one before"], 4), PlanSpill())
     assert "iter_args" in str(spilled)
     assert not copies(spilled)
 
 
-def test_the_executor_computes_what_loops_forward() -> None:
-    """A power of a matrix, and something large in each iteration."""
+def test_executor_runs_loops_that_forward_buffers() -> None:
+    """Each iteration of the loop multiplies matrices, and needs large temporary
+    buffers."""
     t = 'memref<16x16xf32, "cpu:0">'
     program = f"""
     func.func @main(%x: {t}, %y: {t} {{tgraph.result = 0 : i32}}) {{
@@ -391,7 +395,7 @@ def test_the_executor_computes_what_loops_forward() -> None:
 @settings(max_examples=examples(150))
 @given(st.randoms(use_true_random=False))
 def test_random_programs(random: Random) -> None:
-    """They forward buffers by branches, loops, scopes and blocks."""
+    """Random programs forward buffers through branches, loops, scopes and blocks."""
     text = memref_program(random, random.randint(3, 12))
     module = on(text, 1 << 20, COPY)
     if not (bytes := peak(module)):
@@ -403,7 +407,7 @@ def test_random_programs(random: Random) -> None:
     assert_same_bytes(module, spilled, paths=8)
     try:
         planned = run(spilled, PlanMemory())
-    except LocatedError:  # not even with all away
+    except LocatedError:  # does not fit, whatever is spilled
         return
     assert_same_bytes(module, planned, paths=8)
     assert str(run(spilled, PlanSpill())) == str(spilled)

@@ -1,4 +1,4 @@
-"""Problems that few buffers connect are split, and solved in pieces."""
+"""Tests problems that few buffers connect, which are split and solved in pieces."""
 
 import random
 from itertools import accumulate, pairwise
@@ -15,7 +15,7 @@ LANES = (128, 96, 64)
 
 
 def chain(pieces: int) -> list[Buffer]:
-    """Rectangles in sequence above long buffers: the optimum has no gap."""
+    """Rectangles in sequence above long buffers. An optimal plan has no holes."""
     buffers = [
         Buffer(f"{n}.{b.id}", b.size, b.start + 60 * n, b.end + 60 * n)
         for n in range(pieces)
@@ -33,13 +33,13 @@ def part_of(buffers: list[Buffer]) -> Part:
     return part
 
 
-def test_a_chain_of_hard_pieces_is_planned_without_a_gap() -> None:
+def test_chain_of_hard_pieces_is_planned_without_holes() -> None:
     plan = solve(Problem(chain(10)), "auto", Limits(effort=0.03))
     assert plan.peak == 1000 + sum(LANES)
     assert plan.optimal
 
 
-def test_the_spine_is_placed_once_and_the_pieces_above_it() -> None:
+def test_pieces_are_placed_above_the_spine() -> None:
     part = part_of(chain(10))
     offsets, pieces = split(part)
     assert len(pieces) >= 10
@@ -58,14 +58,14 @@ def test_the_spine_is_placed_once_and_the_pieces_above_it() -> None:
         assert max(piece.needed) <= max(part.load)
 
 
-def test_what_is_not_held_together_by_few_is_not_split() -> None:
+def test_problems_connected_by_many_buffers_are_not_split() -> None:
     assert split(part_of(rectangle(1, 60, 60, 1000))) == ([], [])
     crossing = [Buffer(str(n), 10 + n % 7, n, n + 200) for n in range(900)]
     assert split(part_of(crossing)) == ([], [])
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_search_above_a_floor_is_exact(seed: int) -> None:
+def test_search_above_a_floor_is_exact(seed: int) -> None:
     chance = random.Random(seed)
     starts = [chance.randrange(6) for _ in range(7)]
     buffers = [

@@ -1,4 +1,4 @@
-"""Concatenations that become updates of old contents: values and bytes."""
+"""Tests concatenations that become in-place updates: values and bytes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -54,17 +54,17 @@ def shifted(x: Any) -> Any:
 
 
 def chained(x: Any) -> Any:
-    """Each part reads the next one."""
+    """Each part reads the next part."""
     return jnp.concatenate([x[:3] + x[3:6], jnp.sin(x[3:6]) + x[6:], jnp.cos(x[6:])])
 
 
 def transposed(x: Any) -> Any:
-    """The second part is computed from another order of the first."""
+    """The second part reads the first part in transposed order."""
     return jnp.concatenate([x[:4] * 0.5, x[4:] + x[:4, :4].T.sum() + x[:4]])
 
 
 def summed(x: Any) -> Any:
-    """The whole value is read while parts are computed."""
+    """The second part needs the whole old value."""
     return jnp.concatenate([x[:4] * 0.5, x[4:] + x.sum(0)])
 
 
@@ -95,7 +95,8 @@ def test_values_and_bytes(
 
 @pytest.mark.parametrize("is_rolled", [True, False])
 def test_fields(is_rolled: bool) -> None:
-    """Stencils of one field are added to another, and back: nothing is stored."""
+    """Stencils of each field are added to the other field, and no field is stored
+    twice."""
 
     def rolled(_: Any, fields: Any) -> Any:
         e, h = fields
@@ -120,7 +121,7 @@ def test_fields(is_rolled: bool) -> None:
 
 
 def test_random_parts() -> None:
-    """Parts that read themselves, others, or all, in any order."""
+    """Parts that read their own, other, or all old contents, in any order."""
     for seed in range(15):
         rng = np.random.default_rng(seed)
         ends = [0, *sorted(rng.choice(np.arange(1, 12), 3, replace=False)), 12]
@@ -149,8 +150,9 @@ def test_random_parts() -> None:
         np.testing.assert_allclose(got, jax.jit(function)(x), rtol=1e-4, atol=1e-5)
 
 
-def test_old_contents_are_read_later() -> None:
-    """What the old contents are needed for after the parts gets them."""
+def test_readers_after_the_update_get_old_contents() -> None:
+    """An operation after the concatenation reads old contents, and gets the right
+    values."""
 
     def function(x: Any) -> Any:
         new = jnp.concatenate([x[:4] * 2, jnp.tanh(x[4:])])
@@ -163,8 +165,8 @@ def test_old_contents_are_read_later() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
 
 
-def test_nothing_else_is_split() -> None:
-    """A concatenation of what does not follow from the old contents stays one."""
+def test_unrelated_concatenation_is_not_split() -> None:
+    """A concatenation of values that do not depend on the old contents is kept."""
 
     def function(x: Any, y: Any) -> Any:
         return jnp.concatenate([jnp.sin(y), jnp.cos(y)])
@@ -193,7 +195,7 @@ func.func @main(%v: !tgraph.variable<tensor<8x4xf32>>) {
 }"""
 
 
-def test_a_read_that_nothing_uses_delays_no_update() -> None:
+def test_unused_read_does_not_delay_updates() -> None:
     read = "%unused = tgraph.read %v : tensor<8x4xf32>"
     without, with_read = (
         run(parse(OLD.replace("READ", text)), TGraphSplitConcatenations())

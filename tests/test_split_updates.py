@@ -1,4 +1,4 @@
-"""tgraph-split-updates: equal bits, and updates that are left alone."""
+"""Tests `tgraph-split-updates`: equal bits, and updates that must not change."""
 
 from pathlib import Path
 
@@ -40,12 +40,12 @@ def total(value: str) -> str:
     )
 
 
-def test_each_row_is_updated_on_its_own() -> None:
+def test_each_row_is_updated_separately() -> None:
     assert updates(TEXT) == 5
 
 
-def test_a_row_that_is_read_late_is_updated_late() -> None:
-    """Row 3 is read for row 0, so it is updated after that."""
+def test_row_is_updated_after_its_last_reader() -> None:
+    """The update of row 0 reads row 3, so row 3 is updated afterwards."""
     late = TEXT.replace("multiply %g1, %w0", "multiply %g1, %w3")
     assert updates(late) == 5
     text = str(run(parse(late), TGraphSplitUpdates()))
@@ -68,14 +68,15 @@ def test_a_row_that_is_read_late_is_updated_late() -> None:
         ),
     }.values(),
 )
-def test_what_is_left_alone(change: str, to: str) -> None:
+def test_updates_that_are_not_changed(change: str, to: str) -> None:
     assert change in TEXT
     changed = TEXT.replace(change, to, 1)
     assert updates(changed) == changed.count("\n  tgraph.assign")
 
 
 def planned(unroll: int) -> int:
-    """The bytes of a step with momentum of 12 layers in a scan; compares values."""
+    """The bytes of a training step with momentum for 12 layers in a scan. Compares
+    values."""
     jax = pytest.importorskip("jax")
 
     def loss(w, x):
@@ -103,7 +104,8 @@ def planned(unroll: int) -> int:
 
 
 @pytest.mark.thorough
-def test_an_unrolled_loop_takes_no_more_whatever_its_remainder() -> None:
-    """5 leaves two layers, 7 a loop of one iteration, and 12 no loop."""
+def test_unrolled_loop_needs_no_more_memory() -> None:
+    """Unrolling by 5 leaves two layers, by 7 a loop of one iteration, and by 12 no
+    loop."""
     once = planned(1)
     assert all(planned(unroll) <= once for unroll in (5, 7, 12))

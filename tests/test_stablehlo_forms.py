@@ -1,4 +1,4 @@
-"""Forms of StableHLO operations that JAX seldom writes, compared with XLA's values.
+"""Compares forms of StableHLO operations that JAX seldom writes with XLA.
 
 Each program runs in the reference interpreter, and planned: with native code and with
 NumPy.
@@ -26,7 +26,7 @@ EDGES = np.array(
 
 
 def run(text: str, *inputs: np.ndarray) -> list[np.ndarray]:
-    """The results, which must be equal in all ways to run the program."""
+    """The results of the reference interpreter. Asserts that planned programs agree."""
     module = tensorplan.from_stablehlo(text).module
     planned = tensorplan.plan(module)
     want = run_reference(module, inputs)
@@ -56,8 +56,9 @@ def check(text: str, *inputs: np.ndarray) -> None:
     ],
 )
 def test_reduce_precision(exponent: int, mantissa: int) -> None:
-    """To any format. Halves are rounded to even, small numbers become zero. Without a
-    mantissa, StableHLO's interpreter makes infinity of NaN, XLA nothing."""
+    """Formats with any number of bits work. Ties are rounded to even, and small numbers
+    become zero. Without mantissa bits, StableHLO's interpreter turns NaN into infinity,
+    unlike XLA."""
     edges = EDGES if mantissa else EDGES[EDGES == EDGES]
     count = 64 + len(edges)
     halves = np.ldexp(np.arange(1, 65, dtype=np.float32) / 32, 1)
@@ -115,8 +116,8 @@ REDUCE_WINDOW = """func.func @main(%x: tensor<6x9xf32>, %n: tensor<6x9xi32>)
         pytest.param("0x9", "window_dimensions = array<i64: 7, 1>", marks=thorough),
     ],
 )
-def test_reduce_window_by_any_body(shape: str, attributes: str) -> None:
-    """The largest of each window, and where it is."""
+def test_reduce_window_with_a_custom_body(shape: str, attributes: str) -> None:
+    """The largest element of each window, and its index."""
     text = REDUCE_WINDOW.replace("SHAPE", shape).replace("ATTRIBUTES", attributes)
     numbers = np.arange(1, 55, dtype=np.int32).reshape(6, 9)
     check(text, X, numbers)
@@ -146,8 +147,8 @@ def test_reduce_window_by_any_body(shape: str, attributes: str) -> None:
         ),
     ],
 )
-def test_reduce_window_leaves_padding_out(shape: str, attributes: str) -> None:
-    """The body makes NaN of two initial values."""
+def test_reduce_window_excludes_padding(shape: str, attributes: str) -> None:
+    """The body would return NaN for two initial values."""
     text = f"""func.func @main(%x: tensor<6x9xf32>) -> tensor<{shape}xf32> {{
       %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
       %0 = "stablehlo.reduce_window"(%x, %low) <{{{attributes}}}> ({{
@@ -177,7 +178,7 @@ def test_cumulative_logsumexp_of_complex_numbers(reverse: bool) -> None:
     np.testing.assert_allclose(have, jax.jit(cumulative)(x), rtol=1e-5)
 
 
-def test_reduce_window_takes_one_operation_for_each_power_of_two() -> None:
+def test_reduce_window_doubles_partial_windows() -> None:
     text = """func.func @main(%x: tensor<1000xf32>) -> tensor<1000xf32> {
       %zero = stablehlo.constant dense<0xFF800000> : tensor<f32>
       %0 = "stablehlo.reduce_window"(%x, %zero) <{
@@ -205,7 +206,7 @@ def test_reduce_window_takes_one_operation_for_each_power_of_two() -> None:
     }"""
     module = tensorplan.from_stablehlo(text).module
     exponentials = [op for op in module.walk() if op.name == "tgraph.exponential"]
-    assert len(exponentials) == 9 + 5 + 1  # powers, those of 1000 = 0b1111101000, start
+    assert len(exponentials) == 9 + 5 + 1  # doublings, 1000 = 0b1111101000, start
     x = RNG.normal(size=1000).astype(np.float32)
     (have,) = tensorplan.compile(tensorplan.plan(module))(x)
     np.testing.assert_allclose(have, np.logaddexp.accumulate(x), rtol=1e-5, atol=1e-5)
@@ -243,7 +244,7 @@ def test_map_and_tuples() -> None:
         tensorplan.from_stablehlo(passed)
 
 
-def test_a_dynamic_convolution_of_known_padding() -> None:
+def test_dynamic_convolution_with_constant_padding() -> None:
     types = "(tensor<1x6x9x1xf32>, tensor<3x2x1x2xf32>"
     dynamic = f"""func.func @main(%x: tensor<1x6x9x1xf32>, %w: tensor<3x2x1x2xf32>)
         -> tensor<1x4x10x2xf32> {{
@@ -280,7 +281,7 @@ def test_a_dynamic_convolution_of_known_padding() -> None:
     ],
 )
 def test_mulhi(element: str) -> None:
-    """The upper half of the product, as Python's integers have it."""
+    """The upper half of each product, computed with Python's integers."""
     dtype = np.dtype(element.replace("i", "int"))
     limits = np.iinfo(dtype)
     edges = [limits.min, limits.min + 1, 0, 1, 2, limits.max - 1, limits.max]
@@ -297,8 +298,8 @@ def test_mulhi(element: str) -> None:
     assert run(text, x, y)[0].tolist() == want
 
 
-def test_bits_become_bytes_and_bytes_bits() -> None:
-    """The first is the lowest."""
+def test_bitcast_between_bits_and_numbers() -> None:
+    """The first bit is the lowest."""
     bits = RNG.random((3, 32)) < 0.4
     numbers = RNG.integers(0, 65536, 5).astype(np.uint16)
     have = run(
@@ -336,16 +337,16 @@ SCATTER = """func.func @main(
 
 
 @pytest.mark.parametrize("unique", [False, True])
-def test_scatter_by_any_body(unique: bool) -> None:
-    """Windows at the same place are combined one after the other; those that are not
-    within the operand are ignored."""
+def test_scatter_with_a_custom_body(unique: bool) -> None:
+    """Updates of the same window are combined in order. Those outside of the operand
+    are ignored."""
     at = np.array([[1], [7], [4 if unique else 1], [5], [-1]], np.int32)
     text = SCATTER.replace("UNIQUE", str(unique).lower())
     check(text, X, at, RNG.normal(size=(5, 9)).astype(np.float32))
 
 
 def test_scatter_of_two_tensors_in_batches() -> None:
-    """Keeps the larger value of each place, with its number."""
+    """The scatter keeps the larger value of each element, with its number."""
     check(
         """func.func @main(%x: tensor<6x9xf32>, %n: tensor<6x9xi32>,
             %at: tensor<1x6x4xi32>, %u: tensor<6x4xf32>, %m: tensor<6x4xi32>)
@@ -376,7 +377,7 @@ def test_scatter_of_two_tensors_in_batches() -> None:
 
 @pytest.mark.parametrize("is_reverse", [False, True])
 def test_scan(is_reverse: bool) -> None:
-    """Sums from the start, or from the end, and the last one."""
+    """Running sums from the start or from the end, and the final sum."""
     have = run(
         f"""func.func @main(%x: tensor<6x9xf32>, %s: tensor<6xf32>)
             -> (tensor<6x9xf32>, tensor<6xf32>) {{
@@ -402,7 +403,8 @@ def test_scan(is_reverse: bool) -> None:
 
 
 def test_ragged_dot() -> None:
-    """Each group of rows is multiplied by its own matrix; rows beyond them are zero."""
+    """Each group of rows is multiplied by its own matrix. Rows after the last group are
+    zero."""
     sizes = np.array([2, 0, 3], np.int32)
     matrices = RNG.normal(size=(3, 9, 4)).astype(np.float32)
     (have,) = run(

@@ -1,10 +1,10 @@
-"""Loops, branches, sorting, random numbers, special functions: JAX's values.
+"""Compares loops, branches, sorting, random numbers and special functions with JAX.
 
-Each program runs in the reference interpreter, and planned: with native code and with
-NumPy in a sanitized run.
+Each program runs in the reference interpreter, and planned: with native code, with
+NumPy kernels, and in a sanitized run.
 """
 
-# Programs are lambdas, and `jax` is whatever importorskip gives.
+# Programs are lambdas, and importorskip returns an untyped `jax`.
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
@@ -35,7 +35,7 @@ def floats(*shape: int, seed: int = 0) -> Any:
 
 
 def random(seed: int, kind: str = "threefry2x32") -> Any:
-    """A key of random numbers, from its bits."""
+    """A key for random numbers, made from its bits."""
     return jax.random.wrap_key_data(seed, impl=kind)
 
 
@@ -48,7 +48,7 @@ KEY = np.array([1, 2], np.uint32)
 
 
 def layers(w: Any, x: Any) -> Any:
-    """Each step returns the previous state and its sum."""
+    """A scan whose steps return the previous state and its sum."""
     return lax.scan(lambda c, a: (jnp.tanh(c @ w + a), (c, c.sum())), jnp.zeros(6), x)
 
 
@@ -334,7 +334,7 @@ def assert_close(results: list[Any], expected: list[Any]) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_values_are_those_of_jax(name: str) -> None:
+def test_values_equal_jax(name: str) -> None:
     fn, inputs = PROGRAMS[name]
     expected = jax.tree.leaves(jax.jit(fn)(*inputs))
     module = tensorplan.from_stablehlo(lower(fn, *inputs)).module
@@ -348,7 +348,7 @@ def test_values_are_those_of_jax(name: str) -> None:
         assert_close(run(*[np.array(x) for x in inputs]), expected)
 
 
-def test_a_second_run_starts_anew() -> None:
+def test_second_run_does_not_depend_on_the_first() -> None:
     fn, inputs = CONTROL["scanned"]
     run = Executable(planned(fn, *inputs))
     for scale in (1, 2):
@@ -356,7 +356,7 @@ def test_a_second_run_starts_anew() -> None:
         assert_close(run(*arrays), jax.tree.leaves(fn(*arrays)))
 
 
-# Bit by bit
+# Bit by bit.
 
 STATE = np.array([0x123456789ABCDEF1, 0xFFFFFFFFFFFFFFFE, 7], np.uint64)
 SHAPES = [(4,), (5,), (2, 3), (), (3, 5), (5, 3), (3, 4), (3, 3, 1)]
@@ -368,7 +368,7 @@ SHAPES = [(4,), (5,), (2, 3), (), (3, 5), (5, 3), (3, 4), (3, 3, 1)]
     ("algorithm", "words"),
     [("THREE_FRY", 2), ("PHILOX", 2), ("PHILOX", 3), ("DEFAULT", 3)],
 )
-def test_random_bits_are_those_of_xla(algorithm: str, words: int, dtype: str) -> None:
+def test_random_bits_equal_xla(algorithm: str, words: int, dtype: str) -> None:
     state = f"tensor<{words}xui64>"
     types = [f"tensor<{'x'.join([*map(str, s), dtype])}>" for s in SHAPES]
     lines = [
@@ -395,7 +395,7 @@ def test_random_bits_are_those_of_xla(algorithm: str, words: int, dtype: str) ->
             np.testing.assert_array_equal(got, want)
 
 
-def test_of_double_precision() -> None:
+def test_double_precision() -> None:
     with jax.enable_x64(True):
         u = np.linspace(-0.999, 0.999, 101)
         for fn in (lax.erf, lax.erfc, lax.erf_inv, jnp.sinh, jnp.arcsin):
@@ -408,14 +408,14 @@ def test_of_double_precision() -> None:
                 np.testing.assert_allclose(results[0], expected, rtol=1e-12)
 
 
-# Memory
+# Memory.
 
 
 def copies(module: ModuleOp) -> int:
     return sum(isinstance(op, memref.CopyOp) for op in module.walk())
 
 
-def test_a_donated_cache_is_updated_in_place() -> None:
+def test_donated_cache_is_updated_in_place() -> None:
     inputs = [np.zeros((8, 6), np.float32), X[:1], np.int32(3)]
     module = planned(decode, *inputs, donate_argnums=0)
     assert not copies(module)
@@ -427,7 +427,7 @@ def test_a_donated_cache_is_updated_in_place() -> None:
     assert_close(results, list(decode(*inputs)))
 
 
-def test_what_scans_stack_is_written_in_place() -> None:
+def test_stacked_results_of_scans_are_written_in_place() -> None:
     def fn(w: Any, x: Any) -> Any:
         def step(c: Any, a: Any) -> Any:
             c = jnp.tanh(c * w[0] + a)
@@ -442,7 +442,7 @@ def test_what_scans_stack_is_written_in_place() -> None:
     assert all(op.inputs[0] is op.outs[0] for op in updates)
 
 
-def test_a_loop_runs_in_a_donated_argument() -> None:
+def test_loop_computes_in_a_donated_argument() -> None:
     def fn(state: Any, x: Any) -> Any:
         return lax.fori_loop(0, 3, lambda i, a: a * 0.5 + x, state)
 
@@ -454,9 +454,9 @@ def test_a_loop_runs_in_a_donated_argument() -> None:
     assert_close([result], [fn(X, X)])
 
 
-def test_a_loop_reads_what_lies_in_a_donated_argument() -> None:
-    """Of what is computed in place from `x`, a loop reads eight elements, before the
-    result is computed in place from that: openxla/xla's issue 45912."""
+def test_loop_reads_value_computed_in_a_donated_argument() -> None:
+    """`y` is computed in place of `x`. A loop reads eight of its elements before the
+    result is computed in place of `y`. XLA copies here (openxla/xla issue 45912)."""
 
     def fn(x: Any) -> Any:
         y = jnp.exp(x)
@@ -473,7 +473,7 @@ def test_a_loop_reads_what_lies_in_a_donated_argument() -> None:
     assert_close([result], [fn(x)])
 
 
-def test_a_loop_does_not_run_in_what_is_read_later() -> None:
+def test_loop_does_not_overwrite_values_read_later() -> None:
     def fn(state: Any, x: Any) -> Any:
         after = lax.fori_loop(0, 3, lambda i, a: a * 0.5 + x, state)
         return after, (state + after).sum()
@@ -493,14 +493,14 @@ def test_only_swaps_are_copied() -> None:
 
     assert count(lambda a, b: (a + b, b)) == 0
     assert count(lambda a, b: (a + b, b * 2)) == 0
-    assert count(lambda a, b: (b, a + b)) == 2  # the sum and b
+    assert count(lambda a, b: (b, a + b)) == 2  # a copy of the sum and one of b
     assert count(lambda a, b: (b, a)) == 3
 
 
 def test_loops_stay_loops_and_carry_no_weights() -> None:
     module = tensorplan.from_stablehlo(lower(layers, W, X)).module
     (loop,) = (op for op in module.walk() if op.name == "tgraph.while")
-    assert len(loop.operands) - len(loop.results) == 2  # weights and inputs
+    assert len(loop.operands) - len(loop.results) == 2  # the weights and the inputs
     module = planned(layers, W, X)
     assert sum(isinstance(op, scf.WhileOp) for op in module.walk()) == 1
     assert sum(isinstance(op, DynamicSliceOp) for op in module.walk()) == 1

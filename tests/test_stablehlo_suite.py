@@ -1,4 +1,4 @@
-"""The runner of StableHLO's own tests, on a folder in their format."""
+"""Tests the runner of StableHLO's own tests on a folder in their format."""
 
 from pathlib import Path
 

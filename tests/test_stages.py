@@ -1,4 +1,4 @@
-"""Programs that get memory for each stage and return it."""
+"""Tests programs that get memory for each stage, and return it at the stage's end."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -18,8 +18,7 @@ MATRIX = f"tensor<{SIZE}x{SIZE}xf32>"
 
 
 def chain() -> Executable:
-    """The backward pass of a chain: each step reads one input and computes one
-    result."""
+    """The backward pass of a chain. Each step reads an input and computes a result."""
     arguments = ", ".join(f"%x{n}: {MATRIX}" for n in range(COUNT))
     types = f"({MATRIX}, {MATRIX}) -> {MATRIX}"
     product = (
@@ -43,7 +42,7 @@ def chain() -> Executable:
 def provided(
     run: Executable, inputs: list[Array], results: list[Array]
 ) -> Iterator[list[int]]:
-    """Provides memory for each stage; returned memory is filled with NaN."""
+    """Provides the memory for each stage. Fills returned memory with NaN."""
     arenas = [np.empty(size + 64, np.uint8) for size in run.arenas]
     first = [address(x) + -address(x) % 64 for x in arenas]
     for stage in run.stages:
@@ -58,7 +57,7 @@ def provided(
 
 
 @pytest.mark.parametrize("is_released", [True, False])
-def test_memory_is_only_there_while_it_is_used(is_released: bool) -> None:
+def test_memory_is_provided_only_while_used(is_released: bool) -> None:
     run = chain()
     run.divide(range(COUNT) if is_released else [])
     stages = run.stages
@@ -92,10 +91,11 @@ _USES = st.lists(
 
 
 @given(_USES, _USES)
-def test_division(
+def test_division_into_stages(
     inputs: list[tuple[int, int, int]], results: list[tuple[int, int, int]]
 ) -> None:
-    """As few bytes as any division takes, or almost; and it is not divided in vain."""
+    """The peak is minimal or nearly minimal, and a division is only made if it lowers
+    the peak."""
     count = 10
     given, made = (
         [(Use(min(a, b), max(a, b)), size) for a, b, size in uses]

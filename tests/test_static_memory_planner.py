@@ -1,4 +1,4 @@
-"""Programs of the tests of MLIR's static-memory-planner, planned in no more bytes.
+"""Tests programs from MLIR's static-memory-planner, which need no more bytes here.
 
 Each program is one of its published tests, rewritten: it allocates buffers of the same
 sizes and frees them at the same places. Every buffer is also written after its
@@ -22,11 +22,11 @@ from tensorplan.support.remarks import REMARKS
 
 @dataclass(frozen=True)
 class Case:
-    """A program, and the bytes of its arena."""
+    """A program, and the bytes of its arena upstream and here."""
 
     name: str
     upstream: int | None
-    ours: int  # at most
+    ours: int  # an upper bound
     body: str
 
     @property
@@ -40,8 +40,9 @@ def type_of(bytes: int) -> str:
 
 
 def expanded(body: str) -> str:
-    """`+a 64 16` allocates 64 bytes with an alignment, `-a` frees; both use the buffer.
-    Other lines are MLIR, in which T is the type of the largest buffers."""
+    """Expands a program to MLIR. `+a 64 16` allocates 64 bytes with alignment 16, and
+    `-a` frees them; both also use the buffer. In other lines, T is the type of buffers
+    of 4096 bytes."""
     sizes: dict[str, int] = {}
     lines = ["%zero = arith.constant 0.0 : f32"]
     for line in filter(None, map(str.strip, body.splitlines())):
@@ -67,7 +68,7 @@ def if_(condition: str, then: str, other: str = "") -> str:
 
 
 def choice(name: str, condition: str, a: str, b: str) -> str:
-    """An `scf.if` that returns a buffer."""
+    """An `scf.if` that yields a buffer."""
     return (
         f"%{name} = scf.if %{condition} -> (T) {{\nscf.yield %{a} : T\n}} else {{\n"
         f"scf.yield %{b} : T\n}}"
@@ -177,14 +178,14 @@ def left(module: ModuleOp) -> int:
 
 
 def arena(module: ModuleOp) -> int:
-    """The bytes of the arena; 0 if there is none."""
+    """The bytes of the arena, or 0 if there is none."""
     views = (op for op in module.walk() if isinstance(op, memref.ViewOp))
     types = [cast(AnyMemRef, view.source.type) for view in views]
     return max((type.get_shape()[0] for type in types), default=0)
 
 
 @by_case
-def test_no_more_bytes(case: Case) -> None:
+def test_arena_is_no_larger_than_upstream(case: Case) -> None:
     module = run(parse(case.text), PlanMemory(alignment=1))
     assert left(module) == 0
     assert 0 < arena(module) <= case.ours
@@ -192,16 +193,17 @@ def test_no_more_bytes(case: Case) -> None:
 
 
 @by_case
-def test_the_arena_as_argument(case: Case) -> None:
-    """Upstream expects a first argument of bytes; ours is made."""
+def test_arena_as_argument(case: Case) -> None:
+    """Upstream expects an existing first argument for the arena. Here, the pass adds
+    it."""
     allocated = run(parse(case.text), PlanMemory(alignment=1))
     module = run(parse(case.text), PlanMemory(alignment=1, arena="argument"))
     assert arena(module) == arena(allocated)
     assert left(module) == sum(isinstance(op, memref.AllocOp) for op in module.walk())
 
 
-def test_dynamic_sizes_too() -> None:
-    """Upstream skips those, freed or not, beside what it plans."""
+def test_dynamic_sizes_are_planned() -> None:
+    """Upstream skips dynamic sizes, freed or not, and plans the other buffers."""
     text = """
     func.func @main(%n: index) {
       %a = memref.alloc() : memref<1024xf32>
@@ -214,8 +216,8 @@ def test_dynamic_sizes_too() -> None:
     assert arena(module) == DYNAMIC_INDEX
 
 
-def test_a_buffer_that_is_returned_is_left(caplog: pytest.LogCaptureFixture) -> None:
-    """An error upstream, for all of the function."""
+def test_returned_buffer_is_not_planned(caplog: pytest.LogCaptureFixture) -> None:
+    """Upstream reports an error for the whole function."""
     text = """
     func.func @main(%c0: index) -> memref<1024xf32> {
       %a = memref.alloc() : memref<1024xf32>

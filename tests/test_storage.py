@@ -1,9 +1,10 @@
-"""analysis/storage predicts exactly the bytes that the finished plan needs.
+"""Tests that `analysis/storage` predicts exactly the bytes that the finished plan
+needs.
 
-The lower bound of a plan (`tensorplan.report`) is computed from its IR, independently
-of the prediction, for plans with `reuse-outputs=false`. Arenas are predicted for the
+For plans with `reuse-outputs=false`, the lower bound is computed from the plan's IR
+(`tensorplan.report`), independently of the prediction. Arenas are predicted for the
 default sequence, with and without workspaces. `dev.py fuzz tensor` and `models` check
-the same on other programs.
+predictions on further programs.
 """
 
 from collections.abc import Callable
@@ -102,11 +103,11 @@ def level_1(module: ModuleOp, random: Random) -> ModuleOp:
     ("target", "seed"),
     [
         *(("tensor", 37 * n) for n in range(60)),
-        ("tensor", 3371),  # a loop has inputs that its regions leave alone
+        ("tensor", 3371),  # a loop with inputs that its regions do not use
         *(("models", n) for n in range(6)),
     ],
 )
-def test_the_prediction_is_the_plans_lower_bound(target: str, seed: int) -> None:
+def test_prediction_equals_lower_bound_of_plan(target: str, seed: int) -> None:
     random = Random(f"storage {seed}")
     module = level_1(generate(target, seed), random)
     alignment = random.choice([1, 16, 64])
@@ -129,7 +130,7 @@ def test_the_prediction_is_the_plans_lower_bound(target: str, seed: int) -> None
     ("target", "seed"),
     [*(("tensor", 29 * n) for n in range(60)), *(("models", n) for n in range(6))],
 )
-def test_groups_are_stored_as_fusions_are(target: str, seed: int) -> None:
+def test_groups_are_predicted_like_fusions(target: str, seed: int) -> None:
     random = Random(f"groups {seed}")
     module = level_1(generate(target, seed), random)
     depth = random.choice([1, 4, 256])
@@ -138,7 +139,7 @@ def test_groups_are_stored_as_fusions_are(target: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_large_groups_are_stored_as_fusions_are(seed: int) -> None:
+def test_large_groups_are_predicted_like_fusions(seed: int) -> None:
     random = Random(f"large groups {seed}")
     module = parsed(computed(random, 40))
     driver.run(tensorplan.context(), module, [TGraphEliminateAssigns()])
@@ -150,7 +151,7 @@ FULL, HALF, ROW = "tensor<8x16xf32>", "tensor<8x16xbf16>", "tensor<16xf32>"
 
 
 def computed(random: Random, size: int) -> str:
-    """A program of operations that can be fused; most read recent values."""
+    """A program of operations that can be fused, most of which read recent values."""
     lines: list[str] = []
     values = {FULL: ["%x"], HALF: ["%h"], ROW: ["%r"]}
 
@@ -173,7 +174,7 @@ def computed(random: Random, size: int) -> str:
             case 5:
                 source, target = random.sample([FULL, HALF], 2)
                 make(target, f"convert {one(source)} : ({source}) -> {target}")
-            case 6 | 7:  # of rows or columns, which may be a group with their sums
+            case 6 | 7:  # sums of rows or columns, and a group that may contain them
                 value, dimension = one(FULL), random.randrange(2)
                 sums = f"tensor<{(16, 8)[dimension]}xf32>"
                 values.setdefault(sums, [])
@@ -207,8 +208,7 @@ def test_groups_of_models_are_predicted(file: Path) -> None:
 
 
 def assert_groups_are_predicted(module: ModuleOp, fuse: TGraphFuse) -> None:
-    """Asserts that predictions for groups equal those for the fusions that they
-    become."""
+    """Asserts that predictions for groups equal those for the resulting fusions."""
     for block in tensor_blocks(module):
         erase_unused(block)
         function, grouping = fuse.choose(block)
@@ -237,7 +237,8 @@ def test_models_are_predicted(file: Path) -> None:
 
 
 def before_bufferization() -> list[list[ModulePass]]:
-    """The default sequence on tensors: up to placement, and after it."""
+    """The passes of the default sequence on tensors: until devices are placed, and
+    after."""
     passes = list(PlanPipeline().passes())
     names = [p.name for p in passes]
     placed = names.index("tgraph-place-devices") + 1
@@ -262,7 +263,7 @@ func.func @main(%x: tensor<8x4x6xf64, "cpu:0">, %w: tensor<6x8x5xf64, "cpu:0"> {
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("mark", ["", "{tgraph.parameter}"])
-def test_parameters_are_known_as_such(kernels: str, mark: str) -> None:
+def test_home_of_parameters(kernels: str, mark: str) -> None:
     module = parsed(PRODUCT.replace("{MARK}", mark))
     how = 64, kernels
     assert predicted_arenas(module, *how) == planned_arenas(module, *how)
@@ -271,7 +272,7 @@ def test_parameters_are_known_as_such(kernels: str, mark: str) -> None:
     assert (home.value == "parameter") is bool(mark)
 
 
-def test_each_value_has_a_home() -> None:
+def test_homes_of_values() -> None:
     storage = storage_of_program(parsed(HOMES))
     places = {v.name_hint or "": place for v, place in storage.places.items()}
     homes = {name: place.buffer.home.value for name, place in places.items()}
@@ -280,14 +281,14 @@ def test_each_value_has_a_home() -> None:
         **{"a": "own", "b": "own", "c": "own", "d": "own", "s": "own"},
         **{"e": "own", "r": "own", "f": "result"},
     }
-    assert places["b"].buffer is places["a"].buffer  # taken over
+    assert places["b"].buffer is places["a"].buffer  # overwritten in place
     assert places["c"].buffer is places["a"].buffer  # a view of it
     assert places["c"].layout.offset == 8
     assert places["e"].buffer is places["r"].buffer is not places["d"].buffer
 
 
 @pytest.mark.parametrize("n", [None, 1, 40])
-def test_symbolic_sizes_count_as_the_plan_counts_them(n: int | None) -> None:
+def test_symbolic_sizes_are_predicted(n: int | None) -> None:
     module = parsed(SYMBOLIC)
     if n is not None:
         specialize(module, {"n": n})
@@ -301,7 +302,7 @@ def parsed(text: str) -> ModuleOp:
 
 
 def test_loops_are_measured_on_each_device() -> None:
-    """A loop's flag is of no other task."""
+    """The flag of a loop is not counted for another device's loop."""
     loop = """
       %x{0} = tgraph.sine %a{0} : tensor<16xf32, "cpu:{0}">
       %r{0} = tgraph.while %x{0} : tensor<16xf32, "cpu:{0}"> {{
@@ -344,7 +345,7 @@ def branching() -> ModuleOp:
     """)
 
 
-def test_a_buffer_of_one_region_is_not_live_in_the_other() -> None:
+def test_buffer_of_one_branch_is_dead_in_the_other() -> None:
     module = branching()
     assert stored_bytes(module, 64) == lower_bounds(module, 64) == {"cpu:0": 128}
 
@@ -379,7 +380,7 @@ def _mark(block: Block) -> None:
 
 
 @pytest.mark.parametrize("change", [_donate, _read_twice, _repeat, _mark])
-def test_a_block_is_looked_at_again_if_it_has_changed(
+def test_changed_block_is_analyzed_again(
     change: Callable[[Block], None],
 ) -> None:
     module = branching()
@@ -396,7 +397,7 @@ def test_a_block_is_looked_at_again_if_it_has_changed(
     assert storage_of(block) is not storage_of(block)
 
 
-def test_what_follows_from_a_key_is_found_once_and_not_when_cut_short() -> None:
+def test_results_are_cached_unless_the_deadline_passed() -> None:
     asked: list[int] = []
 
     def ask() -> int:

@@ -1,5 +1,5 @@
-"""Elements of storage types (f8, f6, f4, i4, i2): moved, converted, and computed with
-as f32 or i8.
+"""Tests storage types (f8, f6, f4, i4, i2), which are moved, converted, and computed
+with as f32 or i8.
 
 The expected values are those of ml_dtypes in NumPy, which rounds after each operation.
 """
@@ -145,8 +145,8 @@ def test_integers_have_native_code(name: str) -> None:
 
 
 def test_conversions() -> None:
-    """From each type to each: by way of f32, or i8 between integers. What is beyond the
-    range of i4 becomes its limit, and NaN 0."""
+    """All types are converted to all others through f32, or through i8 between
+    integers. Numbers beyond the range of i4 become its limits, and NaN becomes 0."""
     names = ("f32", "f8E4M3FN", "f8E5M2", "f4E2M1FN", "f8E8M0FNU", "i4", "ui2", "i32")
     given = np.array([0.25, 1, 2, 100, -9, np.nan, -np.inf], np.float32)
     types = [f"tensor<7x{name}>" for name in names]
@@ -171,7 +171,7 @@ def test_conversions() -> None:
         for native in (True, False):
             have = Executable(tensorplan.plan(module), native=native)(x)
             for name, left, right in zip(names, have, want, strict=True):
-                count = 3 if native and "i" in name else 7  # then, beyond the range
+                count = 3 if native and "i" in name else 7  # the rest overflows
                 pair = left[:count].tobytes(), right[:count].tobytes()
                 assert pair[0] == pair[1], (source, name, native)
     bounded = tensorplan.from_stablehlo(
@@ -184,7 +184,7 @@ def test_conversions() -> None:
     assert have.astype(int).tolist() == [0, 1, 2, 7, -8, 0, -8]
 
 
-def test_a_contraction_reads_them_as_they_are_stored() -> None:
+def test_contraction_reads_stored_weights() -> None:
     """Weights of f8 are never stored as f32."""
     module = tensorplan.from_stablehlo(
         """func.func @main(%x: tensor<8x64xf32>, %w: tensor<64x32xf8E4M3FN>)
@@ -206,7 +206,7 @@ def test_a_contraction_reads_them_as_they_are_stored() -> None:
 
 
 def test_gradient() -> None:
-    """Gradients of what is stored in f8 are rounded to f8, as in JAX."""
+    """Gradients of values stored in f8 are rounded to f8, as in JAX."""
     module = tensorplan.read(
         """func.func @main(%x: tensor<4xf8E5M2>) -> tensor<4xf8E5M2> {
           %0 = tgraph.convert %x : (tensor<4xf8E5M2>) -> tensor<4xf32>
@@ -234,12 +234,12 @@ def test_rules() -> None:
     assert computed_type(types["ui4"]) == element("ui8")
     assert all(holds(types["f32"], types[name]) for name in (*FLOATS, *INTEGERS))
     assert not holds(types["f8E5M2"], types["f8E4M3FN"])
-    assert not holds(types["f8E5M2FNUZ"], types["f8E5M2"])  # it has no infinity
+    assert not holds(types["f8E5M2FNUZ"], types["f8E5M2"])  # the latter has infinities
     assert not holds(types["i4"], types["ui4"])
 
 
-def test_what_depends_on_the_number_of_bits() -> None:
-    """No copy of the sign is counted, or shifted in."""
+def test_operations_that_depend_on_the_bit_width() -> None:
+    """The extension of the sign is neither counted nor shifted in."""
     for name, kind in (("i4", "int4"), ("ui4", "uint4")):
         t = f"tensor<4x{name}>"
         module = tensorplan.from_stablehlo(f"""

@@ -1,4 +1,4 @@
-"""Plans for several streams: only ordered operations share memory."""
+"""Tests plans for several streams: only ordered operations share memory."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ from tensorplan.planning.scheduling.streams import StreamStep, across_streams
 from tensorplan.support.remarks import REMARKS
 
 
-def test_the_example() -> None:
+def test_documented_example() -> None:
     operations = [StreamStep(0), StreamStep(0), StreamStep(1), StreamStep(0)]
     a, b, c = Buffer("a", 64, 0, 2), Buffer("b", 64, 2, 3), Buffer("c", 64, 3, 4)
     wide = across_streams([a, b, c], [[0, 1], [2], [3]], operations)
@@ -25,14 +25,14 @@ def test_the_example() -> None:
     assert [buffer.gaps for buffer in wide] == [(), (), ()]
 
 
-def test_a_dependency_orders_streams() -> None:
+def test_dependency_orders_streams() -> None:
     operations = [StreamStep(0), StreamStep(1, [0]), StreamStep(1), StreamStep(0)]
     a = Buffer("a", 64, 0, 1)
     (wide,) = across_streams([a], [[0]], operations)
     assert wide == Buffer("a", 64, 0, 1)
 
 
-def test_unordered_steps_are_live_and_ordered_ones_between_are_not() -> None:
+def test_buffer_is_live_only_in_unordered_steps() -> None:
     operations = [
         StreamStep(0),
         StreamStep(0),
@@ -44,7 +44,7 @@ def test_unordered_steps_are_live_and_ordered_ones_between_are_not() -> None:
     assert list(wide.live) == [(0, 1), (2, 3), (4, 5)]
 
 
-def test_one_stream_changes_nothing() -> None:
+def test_single_stream_changes_nothing() -> None:
     buffers = [Buffer("a", 8, 0, 2), Buffer("b", 8, 1, 4, gaps=((2, 3),))]
     assert across_streams(buffers, [[0, 1], [1, 3]], [StreamStep()] * 5) == buffers
 
@@ -79,7 +79,7 @@ def test_sharing_needs_order(program: tuple[list[StreamStep], list[list[int]]]) 
 
 
 def _reaches(operations: list[StreamStep]) -> list[set[int]]:
-    """For each step, the steps that certainly end before it."""
+    """For each step, the steps that certainly end before it starts."""
     before: list[set[int]] = []
     for step, operation in enumerate(operations):
         direct = {*operation.depends_on} | {
@@ -93,7 +93,7 @@ def _ordered(first: list[int], then: list[int], before: list[set[int]]) -> bool:
     return all(a in before[b] for a in first for b in then)
 
 
-def test_streams_that_never_meet_leave_few_gaps() -> None:
+def test_independent_streams_leave_few_gaps() -> None:
     operations = [StreamStep(step % 2) for step in range(1000)]
     (wide,) = across_streams([Buffer("a", 64, 0, 1)], [[0]], operations)
     assert list(wide.live) == [(0, 2), (3, 4), (5, 6), (7, 8), (9, 1000)]
@@ -110,7 +110,7 @@ def test_streams_that_never_meet_leave_few_gaps() -> None:
         (TGraphTile(), "nothing is tiled"),
     ],
 )
-def test_passes_leave_functions_with_streams(
+def test_passes_skip_functions_with_streams(
     pass_: ModulePass, undone: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     module = parse("""

@@ -1,4 +1,4 @@
-"""Streams and devices in threads: equal values for any timing, and no deadlocks.
+"""Tests streams and devices in threads: equal values for any timing, and no deadlocks.
 
 The reference is the same planned program in one thread, which other tests compare with
 the interpreter.
@@ -53,7 +53,7 @@ UNARY = ["tanh", "negate", "abs", "sign"]
 
 
 def branches(size: int, count: int = 4, depth: int = 3) -> ModuleOp:
-    """Different chains of matrix products, which are added at the end."""
+    """A program of different chains of matrix products that are added at the end."""
     lines: list[str] = []
     for branch in range(count):
         before = "x"
@@ -78,7 +78,7 @@ def is_same(x: Sequence[Array], y: Sequence[Array]) -> bool:
 
 
 def delay(executable: Executable, random: Random) -> None:
-    """Makes each step wait at random, before and after its calls."""
+    """Makes each step pause at random before and after its calls."""
 
     def pause() -> None:
         if random.random() < 0.15:
@@ -126,7 +126,7 @@ func.func @main(%x: !host, %r: !device {tgraph.result = 0 : i32},
 
 
 def test_queues_of_a_plan_in_program_order() -> None:
-    """The copy to cpu:1 reads %a, whose bytes cpu:0 goes on to use for %b."""
+    """The copy to cpu:1 reads %a, whose bytes cpu:0 then uses for %b."""
     module = Parser(tensorplan.context(), IN_PROGRAM_ORDER).parse_module()
     executable = Executable(module, threads=2, concurrent=True)
     assert waits(executable._program.steps) == [[], [0], [1], []]
@@ -151,7 +151,7 @@ def test_random_programs(program: Program, streams: int, seed: int) -> None:
         executable.close()
 
 
-# The order
+# The order of steps.
 
 
 def step(queue: int, reads: Sequence[View] = (), writes: Sequence[View] = ()) -> Step:
@@ -163,14 +163,14 @@ def view(memory: MemoryBlock, start: int, stop: int) -> View:
     return View(buffer, np.dtype(np.uint8), (stop - start,), 0, (1,))
 
 
-def test_the_example() -> None:
+def test_waits_of_the_documented_example() -> None:
     memory = MemoryBlock(np.empty(64, np.uint8), "", "cpu:0")
     whole, half = view(memory, 0, 64), view(memory, 0, 32)
     steps = [step(0, [], [whole]), step(1, [whole]), step(1, [half])]
     assert waits([*steps, step(0, [], [whole])]) == [[], [0], [], [2]]
 
 
-def test_parts_of_a_memory_and_constants_order_nothing() -> None:
+def test_disjoint_parts_and_constants_need_no_waits() -> None:
     memory = MemoryBlock(np.empty(64, np.uint8), "", "cpu:0")
     constant = view(MemoryBlock(np.empty(8, np.uint8), ""), 0, 8)
     low, high, none = (view(memory, *at) for at in ((0, 32), (32, 64), (8, 8)))
@@ -178,10 +178,10 @@ def test_parts_of_a_memory_and_constants_order_nothing() -> None:
     assert waits(steps) == [[], [], []]
 
 
-def test_a_view_covers_what_its_strides_reach() -> None:
+def test_view_covers_the_reach_of_its_strides() -> None:
     memory = MemoryBlock(np.empty(64, np.uint8), "", "cpu:0")
     buffer = MemoryRange(memory, 16, 48)
-    backwards = View(buffer, np.dtype(np.uint8), (2, 4), 8, (16, -2))  # 18 to 41
+    backwards = View(buffer, np.dtype(np.uint8), (2, 4), 8, (16, -2))  # bytes 18 to 41
     steps = [step(n, [], [view(memory, n, n + 1)]) for n in (17, 18, 40, 41)]
     assert waits([*steps, step(0, [backwards])])[-1] == [2, 1]
 
@@ -196,7 +196,7 @@ def test_a_view_covers_what_its_strides_reach() -> None:
         max_size=12,
     )
 )
-def test_waits_are_the_needed_ones(
+def test_waits_are_sufficient_and_necessary(
     drawn: list[tuple[int, list[tuple[int, int]], list[tuple[int, int]]]],
 ) -> None:
     memory = MemoryBlock(np.empty(9, np.uint8), "", "cpu:0")
@@ -217,7 +217,7 @@ def test_waits_are_the_needed_ones(
 
 
 @given(programs(max_ops=30), st.sampled_from([2, 4]))
-def test_a_plan_for_streams_needs_no_waits_of_its_own(
+def test_sharing_bytes_between_streams_adds_no_waits(
     program: Program, streams: int
 ) -> None:
     planned = tensorplan.plan(program.module, streams=streams)
@@ -225,7 +225,7 @@ def test_a_plan_for_streams_needs_no_waits_of_its_own(
     apart: dict[MemoryRange, MemoryBlock] = {}
 
     def moved(view: View) -> View:
-        """The view with a separate memory for each buffer."""
+        """The view, in a separate memory for each buffer."""
         buffer = view.buffer
         memory = apart.setdefault(buffer, copy(buffer.memory))
         return replace(view, buffer=replace(buffer, memory=memory))
@@ -249,7 +249,7 @@ def conflict(x: Step, y: Step) -> bool:
 
 
 def reached(steps: Sequence[Step], found: Sequence[Sequence[int]]) -> list[set[int]]:
-    """For each step, the steps that certainly end before it."""
+    """For each step, the steps that certainly end before it starts."""
     before: list[set[int]] = []
     for number, each in enumerate(steps):
         own = {n for n in range(number) if queue_of(steps[n]) == queue_of(each)}
@@ -258,10 +258,10 @@ def reached(steps: Sequence[Step], found: Sequence[Sequence[int]]) -> list[set[i
     return before
 
 
-# Threads
+# Threads.
 
 
-def test_streams_run_at_the_same_time_in_the_threads_of_the_process() -> None:
+def test_streams_run_concurrently_in_shared_threads() -> None:
     planned = tensorplan.plan(branches(8), streams=4)
     executable = Executable(planned, threads=2, concurrent=True)
     meeting = threading.Barrier(2, timeout=20)
@@ -270,7 +270,7 @@ def test_streams_run_at_the_same_time_in_the_threads_of_the_process() -> None:
 
     def note(step: Step, calls: list[Call]) -> list[Call]:
         def begin() -> None:
-            if step.stream < 2 and step.stream not in seen:  # these are independent
+            if step.stream < 2 and step.stream not in seen:  # independent streams
                 seen.add(step.stream)
                 meeting.wait()
             names.add(threading.current_thread().name)
@@ -282,7 +282,7 @@ def test_streams_run_at_the_same_time_in_the_threads_of_the_process() -> None:
     assert names == {"tensorplan 0", "tensorplan 1"}
 
 
-def test_an_error_reaches_the_caller_and_the_next_run_is_right() -> None:
+def test_error_reaches_the_caller_and_the_next_run_is_correct() -> None:
     planned = tensorplan.plan(branches(8), streams=2)
     want = run(Executable(planned))
     executable = Executable(planned, threads=2, concurrent=True)
@@ -303,8 +303,9 @@ def test_an_error_reaches_the_caller_and_the_next_run_is_right() -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
-def test_an_interrupt_ends_the_run() -> None:
-    """In a process of its own: libraries that other tests load do not bear a signal."""
+def test_interrupt_ends_the_run() -> None:
+    """Runs in its own process, since libraries that other tests load do not tolerate a
+    signal."""
     found = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, __file__], env=found, capture_output=True, text=True
@@ -333,7 +334,7 @@ def interrupted() -> None:
     assert is_same(run(executable), want)
 
 
-def test_programs_have_their_threads_in_common() -> None:
+def test_programs_share_threads() -> None:
     planned = tensorplan.plan(branches(8), streams=4)
     programs = [Executable(planned, threads=2, concurrent=True) for _ in range(4)]
     want = run(programs[0])
@@ -345,21 +346,21 @@ def test_programs_have_their_threads_in_common() -> None:
     assert threading.active_count() == before
 
 
-def test_other_arrays_than_the_last_time() -> None:
+def test_new_arrays_in_each_call() -> None:
     executable = Executable(
         tensorplan.plan(branches(8), streams=2), threads=2, concurrent=True
     )
     want = run(executable)
-    assert is_same(run(executable), want)  # new arrays, of the same contents
+    assert is_same(run(executable), want)  # new arrays with the same contents
 
 
-def test_streams_run_one_after_the_other_unless_told() -> None:
+def test_streams_are_serial_by_default() -> None:
     planned = tensorplan.plan(branches(8), streams=2)
     assert type(Executable(planned, threads=2)._runner) is Serial
     assert type(Executable(planned, concurrent=True)._runner) is Concurrent
 
 
-def test_a_sanitized_run_is_one_step_after_the_other() -> None:
+def test_sanitized_run_is_serial() -> None:
     planned = tensorplan.plan(branches(8), streams=2)
     assert type(Executable(planned, sanitize=True)._runner) is Serial
     with pytest.raises(ValueError, match="cannot be combined with concurrent"):

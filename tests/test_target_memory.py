@@ -1,6 +1,5 @@
-"""Target memories, described in a file or an attribute: the descriptions, the plans for
-them, and the plans that plan-check refuses.
-"""
+"""Tests target memories: their descriptions in files and attributes, plans for them,
+and plans that `plan-check` refuses."""
 
 import json
 from pathlib import Path
@@ -44,7 +43,7 @@ def described(folder: Path, text: str, name: str = "target.toml") -> str:
     return str(path)
 
 
-def test_a_file_says_what_the_attribute_says(tmp_path: Path) -> None:
+def test_file_and_attribute_describe_the_same_target(tmp_path: Path) -> None:
     module = parse("func.func @main() { return }")
     run_on = PlanAttachTarget(described(tmp_path, TOML))
     run_on.apply(tensorplan.context(), module)
@@ -90,7 +89,7 @@ def test_a_file_says_what_the_attribute_says(tmp_path: Path) -> None:
         ("[psram]", "[psram", r"target.toml: .*\(at line 11"),
     ],
 )
-def test_mistakes_in_a_file_are_named(
+def test_errors_in_a_file_name_the_property(
     was: str, becomes: str, message: str, tmp_path: Path
 ) -> None:
     assert was in TOML
@@ -99,21 +98,19 @@ def test_mistakes_in_a_file_are_named(
 
 
 @pytest.mark.parametrize(("name", "text"), [("a.toml", "\n"), ("b.json", "{}")])
-def test_a_file_without_memories_is_refused(
-    name: str, text: str, tmp_path: Path
-) -> None:
+def test_file_without_memories_is_refused(name: str, text: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"{name}: the file describes no memory"):
         read_target(described(tmp_path, text, name))
 
 
-def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+def test_error_names_a_file_that_is_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "target.toml"
     path.write_bytes(b'[sram]\nname = "\xff"')
     with pytest.raises(ValueError, match=r"target\.toml: this is not UTF-8$"):
         read_target(str(path))
 
 
-def test_a_target_without_the_memory_of_the_buffers_is_remarked(
+def test_remark_on_a_target_without_the_used_memory(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     told = 'the target describes sram, but buffers are in "dram"'
@@ -131,7 +128,7 @@ def test_mistakes_in_an_attribute_are_located() -> None:
         target_memories(module)
 
 
-def test_a_file_that_is_not_there() -> None:
+def test_missing_file() -> None:
     with pytest.raises(LocatedError, match=r"^none\.toml: No such file"):
         tensorplan.plan(parse("module {}"), target_memory="none.toml")
 
@@ -152,7 +149,7 @@ func.func @main(%x: !t, %y: !t) {
 
 
 def on(text: str, **properties: object) -> ModuleOp:
-    """The module on a target whose sram has these properties."""
+    """The module on a target whose sram has the given properties."""
     given = {"capacity": 1024, **properties}
     values = ", ".join(
         f'"{name}" = {json.dumps(value)}' for name, value in given.items()
@@ -164,14 +161,14 @@ def on(text: str, **properties: object) -> ModuleOp:
     return module
 
 
-def test_a_plan_fits_the_memory() -> None:
+def test_plan_that_fits_the_memory() -> None:
     (pool,) = check_plan(run(on(PROGRAM), PlanMemory()))
     assert (pool.size, pool.alignment) == (512, 4)
     (pool,) = check_plan(run(on(PROGRAM, alignment=128), PlanMemory()))
     assert (pool.size, pool.alignment) == (512, 128)
 
 
-def test_a_plan_that_does_not_fit_is_refused() -> None:
+def test_plan_that_exceeds_the_memory_is_refused() -> None:
     message = (
         "arena in sram takes 512 bytes, expected at most 508: the memory has 1020, "
         "512 of them arguments'; in this order 512 bytes are live at once"
@@ -180,7 +177,7 @@ def test_a_plan_that_does_not_fit_is_refused() -> None:
         run(on(PROGRAM, capacity=1020), PlanMemory())
 
 
-# What is planned for one target, on another one.
+# A plan for one target, checked for a different target.
 FAULTS = {
     "capacity": ({"capacity": 1023}, r"@main has 1024 bytes in sram, 512 of them"),
     "base": ({"base": 2}, "arena has alignment 4, expected one that divides .* 0x2"),
@@ -190,7 +187,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_plan_check_refuses_what_the_target_does_not_have(name: str) -> None:
+def test_plan_check_refuses_plans_for_another_target(name: str) -> None:
     properties, message = FAULTS[name]
     planned = run(on(PROGRAM), PlanMemory())
     check_plan(planned)
@@ -198,7 +195,7 @@ def test_plan_check_refuses_what_the_target_does_not_have(name: str) -> None:
         check_plan(on(str(planned), **properties))
 
 
-def test_arguments_of_symbolic_size_count_as_their_bounds() -> None:
+def test_arguments_of_symbolic_size_are_replaced_by_their_bounds() -> None:
     named = "{tgraph.dims = #tgraph.dims<n>}"
     text = f"""
     !t = memref<?xf32, "sram">
@@ -218,7 +215,7 @@ def test_arguments_of_symbolic_size_count_as_their_bounds() -> None:
         run(on(text, capacity=767), planner)
 
 
-def test_a_plan_for_a_target_of_the_python_api(tmp_path: Path) -> None:
+def test_target_in_the_python_api(tmp_path: Path) -> None:
     program = """
     func.func @main(%x: tensor<16xf32>) -> tensor<16xf32> {
       %y = tgraph.reverse %x {dimensions = array<i64: 0>} : tensor<16xf32>
@@ -273,7 +270,8 @@ OTHER = (
 
 
 def moved(store: str = STORE, later: str = "", fetch: str = FETCH) -> str:
-    """A value that is in psram while another value has its bytes."""
+    """A program with a value that is in psram while another value uses its bytes in
+    sram."""
     text = MOVED.replace("STORE", store).replace("LATER", later)
     return text.replace("FETCH", fetch)
 
@@ -322,7 +320,7 @@ MOVED_WRONG = {
 }
 
 
-def test_a_moved_value_is_proved() -> None:
+def test_moved_value_is_proved() -> None:
     fast, slow = sorted(check_plan(parse(moved())), key=lambda pool: -pool.size)
     assert (fast.device, fast.size, slow.device, slow.size) == (
         *("sram", 512),
@@ -330,20 +328,20 @@ def test_a_moved_value_is_proved() -> None:
     )
 
 
-def test_what_was_never_stored_is_not_proved() -> None:
+def test_fetch_without_a_store_is_reported() -> None:
     (remark,) = unproved(moved(store=""))
     assert remark == "reads of memory that may not be written yet: 1 (memref.copy)"
 
 
 @pytest.mark.parametrize("name", MOVED_WRONG)
-def test_a_value_that_is_moved_wrong_is_refused(name: str) -> None:
+def test_wrong_moves_are_refused(name: str) -> None:
     text, message = MOVED_WRONG[name]
     with pytest.raises(LocatedError, match=message):
         check_plan(parse(text))
 
 
-def test_what_has_no_room_goes_to_a_larger_memory(tmp_path: Path) -> None:
-    """Not to L1, to which copies of L2 are faster."""
+def test_buffers_spill_to_a_larger_memory(tmp_path: Path) -> None:
+    """L2 spills to L3, not to L1, although copies to L1 are faster."""
     text = """
     [L1]
     capacity = 1024

@@ -1,4 +1,4 @@
-"""Output of `plan-opt -t` for a plan: JSON of its schema, and the model's names."""
+"""Tests the outputs of `plan-opt -t` for a plan: JSON of its schema, and names in C."""
 
 import json
 import re
@@ -32,11 +32,11 @@ def planned(name: str) -> str:
         "lit_tests/plan-opt/targets-donated.mlir",
     ],
 )
-def test_plans_are_of_the_schema(program: str) -> None:
+def test_plans_conform_to_the_schema(program: str) -> None:
     check(json.loads(planned(program)), DESCRIBED)
 
 
-def test_the_schema_refuses_other_plans() -> None:
+def test_schema_refuses_malformed_plans() -> None:
     plan = json.loads(planned("examples/classifier.mlir"))
     assert plan["schema"] == SCHEMA
     for part, field, value in [
@@ -56,8 +56,8 @@ def test_the_schema_refuses_other_plans() -> None:
     check(plan, DESCRIBED)
 
 
-def test_a_header_names_layers(tmp_path: Path) -> None:
-    """Also if a layer has a name that would end the comment."""
+def test_header_names_layers(tmp_path: Path) -> None:
+    """The name of a layer may contain the end of a C comment."""
     shape = [4, 4]
     make = helper.make_tensor_value_info
     nodes = [

@@ -1,6 +1,8 @@
-"""Operations divided among threads: equal values, and well-behaved threads.
+"""Tests operations that are divided among threads: values stay equal, and threads
+behave.
 
-The tests lower the time from which division pays, so small programs are divided, too.
+A fixture lowers the time from which division pays off, so that small programs are also
+divided.
 """
 
 import os
@@ -183,7 +185,7 @@ def is_same(x: Sequence[Array], y: Sequence[Array]) -> bool:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_values_are_those_of_one_thread(name: str) -> None:
+def test_values_equal_those_of_one_thread(name: str) -> None:
     if name in {"product", "linear"} and not onednn.is_available():
         pytest.skip("NumPy's product has threads of its own")
     one = compiled(PROGRAMS[name], 1)
@@ -207,8 +209,9 @@ def test_random_programs(program: Program, threads: int) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("model", model_files())
 def test_models(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The order in which oneDNN adds up long sums depends on a product's size, and
-    BLAS's on its threads: values may differ by rounding. All others are the same."""
+    """Some values differ by rounding: oneDNN's order of long sums depends on the size
+    of a product, and BLAS's on the number of threads. Without both, all values are
+    equal."""
     planned = tensorplan.plan(tensorplan.from_stablehlo(model).module)
     one, two = (Executable(planned, threads=n) for n in (1, 2))
     assert parallel_calls(two)
@@ -222,27 +225,28 @@ def test_models(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_same(run(three), run(one))
 
 
-def test_loops_saved_programs_and_arrays_that_move(tmp_path: Path) -> None:
+def test_loops_and_saved_programs_with_new_arrays(tmp_path: Path) -> None:
     planned = tensorplan.plan(tensorplan.read(LOOP))
     want = run(Executable(planned, threads=1))
     program = Executable(planned, threads=2)
     tensorplan.save(program, tmp_path / "program")
     loaded = tensorplan.load(tmp_path / "program")
     for each in (program, loaded):
-        for _ in range(3):  # new arrays each time
+        for _ in range(3):  # each call gets new arrays
             assert is_same(each(*inputs(program)), want)
 
 
-# Threads
+# Threads.
 
 
 def count() -> int:
-    """The number of threads of this process, whoever started them."""
+    """The number of threads of this process, including those of other libraries."""
     return len(os.listdir("/proc/self/task"))
 
 
-def test_callers_share_the_threads() -> None:
-    """Eight callers start one thread more, and get their own results."""
+def test_callers_share_threads() -> None:
+    """Eight concurrent callers share the thread that the first call started, and each
+    gets its own results."""
     program = compiled(ROWS, 2)
     (x,) = inputs(program)
     given = [x + n for n in range(8)]
@@ -261,7 +265,7 @@ def test_callers_share_the_threads() -> None:
         assert count() == before
 
 
-def test_the_threads_sleep_between_calls() -> None:
+def test_threads_sleep_between_calls() -> None:
     program = compiled(ROWS, 2)
     run(program)
     time.sleep(0.05)
@@ -271,7 +275,7 @@ def test_the_threads_sleep_between_calls() -> None:
 
 
 def output(script: str) -> str:
-    """The output of a process with `TENSORPLAN_THREADS=3`."""
+    """The output of a Python process that runs `script` with `TENSORPLAN_THREADS=3`."""
     env = os.environ | {"TENSORPLAN_THREADS": "3"}
     code = f"TEXT = {ROWS!r}\n{PRELUDE}{textwrap.dedent(script)}"
     how: Any = {"env": env, "text": True, "timeout": 60, "check": True}
@@ -315,7 +319,7 @@ def test_threads_start_with_the_first_call_and_stay() -> None:
     assert printed == "[0, 2, 2, 2]\n"
 
 
-def test_a_forked_process_has_threads_of_its_own() -> None:
+def test_forked_process_starts_its_own_threads() -> None:
     printed = output("""
         want = run(x)[0]
         child = os.fork()
@@ -328,7 +332,7 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
     assert printed == "0 True\n"
 
 
-def test_an_interrupt_reaches_the_caller() -> None:
+def test_interrupt_reaches_the_caller() -> None:
     printed = output("""
         run(x)
         main = threading.get_ident()
@@ -347,7 +351,8 @@ def test_an_interrupt_reaches_the_caller() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("is_loaded", [False, True])
 def test_signals_do_not_damage_the_heap(is_loaded: bool, tmp_path: Path) -> None:
-    """oneDNN's products of strided parts may have the stack pointer in the heap."""
+    """The stack pointer may point into the heap during oneDNN's products of strided
+    parts."""
     printed = output(f"""
         from pathlib import Path
         from tensorplan.runtime.backends.onednn import dot
@@ -369,18 +374,18 @@ def test_signals_do_not_damage_the_heap(is_loaded: bool, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("threads", [0, -1, True, 1025, 10**9])
-def test_no_threads_and_too_many_are_refused(threads: Any) -> None:
+def test_thread_count_out_of_range(threads: Any) -> None:
     with pytest.raises(ValueError, match=f"threads is {threads}, expected 1 to 1024"):
         compiled(CHAIN, threads)
 
 
-def test_threads_are_a_number() -> None:
+def test_thread_count_of_wrong_type() -> None:
     bad: Any = "banana"
     with pytest.raises(TypeError, match="threads is 'banana', expected int"):
         compiled(CHAIN, bad)
 
 
-def test_the_variable_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variable_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENSORPLAN_THREADS", "3")
     program = tensorplan.compile(tensorplan.read(ROWS))
     assert isinstance(program, Executable)
@@ -391,7 +396,7 @@ def test_the_variable_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
             tensorplan.compile(tensorplan.read(ROWS))
 
 
-def test_without_it_there_is_a_thread_for_each_processor(
+def test_default_is_one_thread_per_processor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("TENSORPLAN_THREADS", raising=False)
@@ -399,10 +404,11 @@ def test_without_it_there_is_a_thread_for_each_processor(
     assert available() == 3
 
 
-def test_what_reads_in_another_order_is_divided_too(
+def test_transposed_reads_are_divided(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By what its functions take, which is more than bringing the operand in order."""
+    """The transcendental functions take longer than transposing the operand, so
+    dividing pays off."""
     monkeypatch.undo()
     one, two = (compiled(TURNED, threads) for threads in (1, 2))
     (call,) = parallel_calls(two)
@@ -410,13 +416,13 @@ def test_what_reads_in_another_order_is_divided_too(
     assert is_same(run(two, 2), run(one, 2))
 
 
-def test_small_operations_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_operations_are_not_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     small = PROGRAMS.keys() - {"product", "linear"}
     assert not any(parallel_calls(compiled(PROGRAMS[name], 8)) for name in small)
 
 
-def test_products_of_numpy_use_as_many_threads() -> None:
+def test_numpy_products_use_the_given_threads() -> None:
     get, _ = blas._controls()
     before = get()
     seen: list[int] = []
@@ -425,7 +431,7 @@ def test_products_of_numpy_use_as_many_threads() -> None:
         program = Executable(planned, threads=threads, native=False)
         program.surround(lambda _, calls: [(lambda: seen.append(get()), ()), *calls])
         run(program)
-    assert seen in ([1, 2], [before, before])  # of OpenBLAS, of another BLAS
+    assert seen in ([1, 2], [before, before])  # with OpenBLAS, with another BLAS
     assert get() == before
 
 
@@ -440,10 +446,10 @@ def test_products_of_numpy_use_as_many_threads() -> None:
         (24, 5, 1, 1, 4, 0),
     ],
 )
-def test_rows_of_a_convolution_are_divided(
+def test_convolutions_are_divided_by_rows(
     size: int, window: int, stride: int, step: int, low: int, high: int
 ) -> None:
-    """Features lie together, so that rows are divided rather than these."""
+    """Features are contiguous, so the convolution is divided along rows."""
     jax = pytest.importorskip("jax")
 
     def convolve(x: Array, w: Array) -> Array:

@@ -1,4 +1,5 @@
-"""LiteRT models: integers are those of LiteRT's reference kernels, bit for bit."""
+"""Tests the LiteRT frontend: integer results equal LiteRT's reference kernels bit for
+bit."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +23,8 @@ from tflite_networks import KINDS, NETWORKS, images
 
 
 def inputs_of(n: Network, *kinds: Any) -> list[Any]:
-    """Random inputs: integers of the whole range, or normally distributed floats."""
+    """Random inputs: integers of the whole range of their type, or normally distributed
+    floats."""
     return [
         n.rng.standard_normal(shape).astype(dtype)
         if dtype == "float32"
@@ -32,7 +34,8 @@ def inputs_of(n: Network, *kinds: Any) -> list[Any]:
 
 
 def check(data: bytes, arrays: Sequence[Any], resolver: str = "reference") -> None:
-    """Asserts that the reference and the compiled program have LiteRT's values."""
+    """Asserts that the reference interpreter and the compiled program compute LiteRT's
+    values."""
     want = litert(data, arrays, resolver)
     model = tensorplan.from_tflite(data)
     given = [*arrays, *model.parameters.values()]
@@ -60,8 +63,8 @@ def run_one(
     resolver: str = "reference",
     **options: Any,
 ) -> None:
-    """Checks one operator on inputs of these shapes, with constants after (or before)
-    them."""
+    """Checks one operator on random inputs of the given shapes. The constants follow
+    the inputs if `first` is true, and precede them otherwise."""
     n = Network()
     quantized = dtype != "float32"
     given = [
@@ -163,8 +166,9 @@ def test_fully_connected(scales: list[float], keep: bool) -> None:
     check(n.model(y), inputs_of(n, ([2, 3, 8], "int8")))
 
 
-def test_weights_of_4_bits() -> None:
-    """Two in a byte, the first in its lower bits; the last one may be alone."""
+def test_4_bit_weights() -> None:
+    """Two 4-bit weights share a byte, the first in the low bits. The last byte may hold
+    only one."""
     n = Network()
     x = n.input([1, 5, 5, 3], "int8", 0.02, -9)
     scales = n.rng.uniform(0.01, 0.1, 5)
@@ -184,8 +188,8 @@ def test_weights_of_4_bits() -> None:
     check(n.model(result), inputs_of(n, ([1, 5, 5, 3], "int8")))
 
 
-def test_products_of_16_bits() -> None:
-    """Of weights of 8 or 4 bits, with a bias of 64 bits or none."""
+def test_16_bit_contractions() -> None:
+    """Weights have 8 or 4 bits, and a bias has 64 bits or is absent."""
     n = Network()
     x = n.input([1, 6, 6, 300], "int16", 0.001)
     scales = n.rng.uniform(0.001, 0.02, 4)
@@ -207,8 +211,8 @@ def test_products_of_16_bits() -> None:
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("channels", [True, False])
-def test_fully_connected_of_16_bits(channels: bool, bias: bool) -> None:
-    """Sums are scaled in double precision."""
+def test_16_bit_fully_connected(channels: bool, bias: bool) -> None:
+    """LiteRT scales these sums in double precision."""
     n = Network()
     x, y = n.input([99, 40], "int16", 0.001), n.tensor([99, 7], "int16", 0.04)
     scales = n.rng.uniform(0.001, 0.02, 7 if channels else 1)
@@ -236,7 +240,7 @@ def test_fully_connected_of_16_bits(channels: bool, bias: bool) -> None:
 def test_transposed_convolutions(
     padding: int, stride: int, kernel: int, size: int, dtype: str
 ) -> None:
-    """Also of parts that the kernel does not reach, and with an activation."""
+    """Covers result elements that the kernel does not reach, and an activation."""
     n = Network()
     quantized, scales = dtype != "float32", n.rng.uniform(0.001, 0.02, 4)
     zeros = (-5, 7) if dtype == "int8" else (0, 0)
@@ -257,7 +261,7 @@ def test_transposed_convolutions(
 
 
 @pytest.mark.parametrize("kind", ["ADD", "SUB", "MUL"])
-def test_two_tensors_of_16_bits(kind: str) -> None:
+def test_16_bit_binary_operators(kind: str) -> None:
     n = Network()
     a, b = n.input([5, 40], "int16", 0.0011), n.input([40], "int16", 0.0007)
     y = n.tensor([5, 40], "int16", 0.03 if kind == "MUL" else 0.0023)
@@ -267,8 +271,8 @@ def test_two_tensors_of_16_bits(kind: str) -> None:
 
 @pytest.mark.parametrize("scale", [1 / 4096, 1 / 2048, 1 / 8192, 1 / 3000, 7e-6])
 @pytest.mark.parametrize("kind", ["LOGISTIC", "TANH"])
-def test_all_numbers_of_16_bits(kind: str, scale: float) -> None:
-    """Those that are powers of two LiteRT scales in another way."""
+def test_16_bit_logistic_and_tanh_for_all_inputs(kind: str, scale: float) -> None:
+    """LiteRT has a separate formula for scales that are powers of two."""
     n = Network()
     x, y = n.input([1 << 16], "int16", scale), n.tensor([1 << 16], "int16", 2**-15)
     n.op(kind, [x], y)
@@ -280,9 +284,9 @@ def test_all_numbers_of_16_bits(kind: str, scale: float) -> None:
     [(0.01, 0.0003), (0.0002, 0.02), (1 / 2048, 0.0003), (7e-6, 0.02)],
 )
 @pytest.mark.parametrize("kind", ["EXP", "LOG", "RSQRT", "SQRT"])
-def test_tables_of_16_bits(kind: str, out: float, scale: float) -> None:
-    """Those of the exponential function have infinities; there are no roots of negative
-    numbers, and LiteRT has none."""
+def test_16_bit_lookup_tables(kind: str, out: float, scale: float) -> None:
+    """The table of the exponential has infinities. Square roots get no negative
+    numbers, for which LiteRT computes nothing."""
     n, least = Network(), 0 if kind in ("RSQRT", "SQRT") else -(1 << 15)
     numbers = np.arange(least, 1 << 15).astype("i2")
     x, y = (
@@ -294,7 +298,7 @@ def test_tables_of_16_bits(kind: str, out: float, scale: float) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 2, 12, 1000])
-def test_a_softmax_of_16_bits(length: int) -> None:
+def test_16_bit_softmax(length: int) -> None:
     n = Network()
     shape = [80, length]
     x, y = n.input(shape, "int16", 0.0003), n.tensor(shape, "int16", 2**-15)
@@ -303,7 +307,7 @@ def test_a_softmax_of_16_bits(length: int) -> None:
 
 
 @pytest.mark.parametrize("shape", [[3, 7, 5, 4], [2, 1, 1, 3]])
-def test_means_of_16_bits(shape: list[int]) -> None:
+def test_16_bit_means(shape: list[int]) -> None:
     n = Network()
     x = n.input(shape, "int16", 0.001)
     y = n.tensor([shape[0], shape[3]], "int16", 0.0004)
@@ -311,7 +315,7 @@ def test_means_of_16_bits(shape: list[int]) -> None:
     check(n.model(y), inputs_of(n, (shape, "int16")))
 
 
-def test_one_tensor_of_16_bits() -> None:
+def test_16_bit_unary_operators() -> None:
     n = Network()
     x, y = n.input([1, 6, 6, 4], "float32"), n.tensor([1, 6, 6, 4], "int16", 0.0001)
     n.op("QUANTIZE", [x], y)
@@ -328,15 +332,15 @@ def test_one_tensor_of_16_bits() -> None:
     check(n.model(narrow, real, z), inputs_of(n, ([1, 6, 6, 4], "float32")))
 
 
-def test_products_without_a_bias() -> None:
+def test_fully_connected_without_bias() -> None:
     n = Network()
     x, y = n.input([4, 8], "int8", 0.02, -9), n.tensor([4, 5], "int8", 0.04, 3)
     n.op("FULLY_CONNECTED", [x, n.random(5, 8, scale=0.01), -1], y)
     check(n.model(y), inputs_of(n, ([4, 8], "int8")))
 
 
-def test_products_of_unsigned_numbers() -> None:
-    """As older models have them, with a zero point of the kernel."""
+def test_unsigned_convolutions() -> None:
+    """Older models have unsigned elements, and a kernel with a zero point."""
     n = Network()
     x = n.input([1, 7, 8, 4], "uint8", 0.02, 17)
     bytes_ = [n.rng.integers(0, 256, s, "u1") for s in ([6, 3, 3, 4], [1, 3, 3, 6])]
@@ -356,7 +360,7 @@ def test_products_of_unsigned_numbers() -> None:
 @pytest.mark.thorough
 @DTYPES
 @pytest.mark.parametrize("turned", [(0, 0), (1, 0), (0, 1)])
-def test_products_of_matrices(dtype: str, turned: tuple[int, int]) -> None:
+def test_batch_matmul(dtype: str, turned: tuple[int, int]) -> None:
     shapes = [[2, 4, 5] if not turned[0] else [2, 5, 4]]
     shapes.append([2, 5, 6] if not turned[1] else [2, 6, 5])
     run_one(
@@ -369,8 +373,8 @@ def test_products_of_matrices(dtype: str, turned: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("turned", [(0, 0), (1, 0), (0, 1)])
-def test_products_of_matrices_of_16_bits(turned: tuple[int, int]) -> None:
-    """Sums take more than 32 bits."""
+def test_16_bit_batch_matmul(turned: tuple[int, int]) -> None:
+    """The sums need more than 32 bits."""
     shapes = [[2, 4, 300] if not turned[0] else [2, 300, 4]]
     shapes.append([2, 300, 6] if not turned[1] else [2, 6, 300])
     n = Network()
@@ -387,7 +391,7 @@ def test_products_of_matrices_of_16_bits(turned: tuple[int, int]) -> None:
     "kind", ["ADD", "SUB", "MUL", "SQUARED_DIFFERENCE", "MAXIMUM", "MINIMUM"]
 )
 @pytest.mark.parametrize("second", [[4, 33], [33], [1, 1]], ids=str)
-def test_two_tensors(kind: str, dtype: str, second: list[int]) -> None:
+def test_binary_operators(kind: str, dtype: str, second: list[int]) -> None:
     table = {"ADD": "AddOptions", "SUB": "SubOptions", "MUL": "MulOptions"}.get(kind)
     options = {"table": table, "fusedActivationFunction": 1} if table else {}
     kept: dict[str, Any] = {"out": (0.03, -3), "scales": (0.03, 0.03)}
@@ -399,7 +403,7 @@ def test_two_tensors(kind: str, dtype: str, second: list[int]) -> None:
 
 @DTYPES
 @pytest.mark.parametrize("alpha", [[5], [3, 4, 5]], ids=str)
-def test_slopes_of_what_is_negative(alpha: list[int], dtype: str) -> None:
+def test_prelu(alpha: list[int], dtype: str) -> None:
     run_one("PRELU", [[2, 3, 4, 5], alpha], [2, 3, 4, 5], dtype=dtype)
 
 
@@ -423,7 +427,9 @@ ALL = np.arange(-128, 128).astype("i1")
     ],
     ids=str,
 )
-def test_one_tensor(kind: str, out: tuple[float, int], options: dict[str, Any]) -> None:
+def test_8_bit_unary_operators_for_all_inputs(
+    kind: str, out: tuple[float, int], options: dict[str, Any]
+) -> None:
     n = Network()
     x, y = n.input([256], "int8", 0.03, 5), n.tensor([256], "int8", *out)
     n.op(kind, [x], y, **options)
@@ -432,10 +438,10 @@ def test_one_tensor(kind: str, out: tuple[float, int], options: dict[str, Any]) 
 
 @pytest.mark.parametrize("scales", [(0.125, 1.0), (0.02, 0.07), (0.1, 0.1), (0.5, 0.3)])
 @pytest.mark.parametrize(("dtype", "zeros"), [("int8", (4, -9)), ("int16", (0, 0))])
-def test_distances_from_zero(
+def test_absolute_values(
     dtype: str, zeros: tuple[int, int], scales: tuple[float, float]
 ) -> None:
-    """Ties are rounded as a product with a factor is."""
+    """Ties are rounded as in LiteRT's multiplication by a quantized factor."""
     n, info = Network(), np.iinfo(dtype)
     numbers = np.arange(info.min, info.max + 1).astype(dtype)
     x = n.input(numbers.shape, dtype, scales[0], zeros[0])
@@ -455,8 +461,8 @@ def test_hard_swish(scale: float, out: tuple[float, int]) -> None:
 
 @pytest.mark.parametrize("scale", [0.05, 0.002, 0.9])
 @pytest.mark.parametrize("zero", [-128, -100])
-def test_roots(scale: float, zero: int) -> None:
-    """There is none of a negative number."""
+def test_reciprocal_square_roots(scale: float, zero: int) -> None:
+    """The inputs contain no negative numbers, which have no root."""
     n = Network()
     numbers = ALL[ALL >= zero]
     x, y = (
@@ -472,10 +478,10 @@ def test_roots(scale: float, zero: int) -> None:
     [("SQRT", (-128, -128)), ("SQRT", (-128, 5)), ("LOG", (-128, -9)), ("LOG", (0, 4))],
 )
 @pytest.mark.parametrize("scale", [0.03, 0.001])
-def test_functions_that_are_not_of_all_numbers(
+def test_square_roots_and_logarithms_for_all_inputs(
     kind: str, zeros: tuple[int, int], scale: float
 ) -> None:
-    """Roots are rounded down, and there are exact ones; logarithms are -inf and NaN."""
+    """Roots are rounded down, and some are exact. Logarithms may be -inf or NaN."""
     n = Network()
     x = n.input([256], "int8", scale, zeros[0])
     y = n.tensor([256], "int8", scale * (5 / 3 if scale > 0.01 else 2), zeros[1])
@@ -488,7 +494,8 @@ QUOTIENTS = [(0.5, 5), (0.005, -128), (0.03, -7)], [(0.25, -3), (0.02, 3), (0.05
 
 @pytest.mark.parametrize("quantized", QUOTIENTS, ids=str)
 def test_quotients(quantized: Sequence[tuple[float, int]]) -> None:
-    """Of all pairs of numbers, but where LiteRT shifts by more than 31 bits."""
+    """Covers all pairs of 8-bit numbers, with scales for which LiteRT shifts by at most
+    31 bits."""
     n, numbers = Network(), np.arange(-128, 128).astype("i1")
     first, second, result = quantized
     others = numbers[numbers != second[1]]
@@ -499,7 +506,7 @@ def test_quotients(quantized: Sequence[tuple[float, int]]) -> None:
 
 
 def test_small_quotients() -> None:
-    """Those that LiteRT shifts by more than 31 bits are rounded, too."""
+    """Quotients that LiteRT shifts by more than 31 bits are rounded, too."""
     n, numbers = Network(), np.arange(-128, 128).astype("i1")
     others = numbers[numbers != 5]
     a, b = n.input([256, 1], "int8", 0.001), n.input([1, 255], "int8", 0.05, 5)
@@ -513,8 +520,8 @@ def test_small_quotients() -> None:
 
 @pytest.mark.parametrize("kind", ["LESS", "EQUAL", "GREATER_EQUAL"])
 @pytest.mark.parametrize("scales", [(0.03, 0.05), (0.5, 0.25), (0.001, 0.9)])
-def test_comparing_of_two_scales(kind: str, scales: tuple[float, float]) -> None:
-    """All pairs of numbers."""
+def test_comparisons_of_two_scales(kind: str, scales: tuple[float, float]) -> None:
+    """Covers all pairs of 8-bit numbers."""
     n = Network()
     shapes, numbers = ([256, 1], [1, 256]), np.arange(-128, 128).astype("i1")
     a = n.input(shapes[0], "int8", scales[0], -5)
@@ -530,12 +537,12 @@ def test_comparing_of_two_scales(kind: str, scales: tuple[float, float]) -> None
     """ABS CEIL COS ELU EXP FLOOR HARD_SWISH LOGISTIC NEG RELU RELU6 ROUND SIN SQUARE
     TANH RELU_N1_TO_1""".split(),
 )
-def test_one_tensor_of_floats(kind: str) -> None:
+def test_float_unary_operators(kind: str) -> None:
     resolver = "optimized" if kind in ("CEIL", "ELU", "ROUND") else "reference"
     run_one(kind, [[5, 7]], [5, 7], dtype="float32", resolver=resolver)
 
 
-def test_positive_floats() -> None:
+def test_float_roots_and_logarithms() -> None:
     n = Network()
     x = n.input([64], "float32")
     results = [n.tensor([64], "float32") for _ in range(3)]
@@ -544,8 +551,8 @@ def test_positive_floats() -> None:
     check(n.model(*results), [n.rng.uniform(0.1, 9, 64).astype("f4")])
 
 
-def test_floats_become_integers_and_back() -> None:
-    """Half steps are rounded away from 0."""
+def test_quantize_and_dequantize() -> None:
+    """Ties are rounded away from 0."""
     n = Network()
     x = n.input([64], "float32")
     y, z = n.tensor([64], "int8", 0.5, 3), n.tensor([64], "float32")
@@ -594,8 +601,8 @@ def test_reductions(kind: str, dtype: str, axes: list[int], keep: bool) -> None:
 
 
 def test_sums() -> None:
-    """LiteRT's reference kernel does not scale those of integers, and its other kernel
-    computes them in floats."""
+    """Integer sums differ by at most one step from LiteRT's optimized kernel, which
+    computes in floats. LiteRT's reference kernel does not scale integer sums."""
     n = Network()
     axes = n.constant(i32(1))
     x, y = n.input([50, 4], "int8", 0.03, -3), n.tensor([50], "int8", 0.07, 7)
@@ -609,8 +616,8 @@ def test_sums() -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 @pytest.mark.parametrize("axes", [[0], [1], [0, -1], [0, 1, 2]], ids=str)
-def test_products_of_elements(axes: list[int], dtype: str) -> None:
-    """One after the other, each scaled: the order counts."""
+def test_product_reductions(axes: list[int], dtype: str) -> None:
+    """Each partial product is scaled, so the order of the elements matters."""
     shape, zero = [5, 3, 4], 0 if dtype == "int16" else 2
     kept = [s for d, s in enumerate(shape) if d not in axes and d - 3 not in axes]
     run_one(
@@ -624,8 +631,8 @@ def test_products_of_elements(axes: list[int], dtype: str) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 3, 64, 9000])
-def test_vectors_of_length_1(length: int) -> None:
-    """Long ones and short ones, and one of zeros."""
+def test_l2_normalization(length: int) -> None:
+    """The vectors have small and large norms, and one consists of zeros."""
     n = Network()
     x = n.input([40, length], "int8", 0.03, -3)
     y = n.tensor([40, length], "int8", 1 / 128, 0)
@@ -652,8 +659,9 @@ def test_softmax(dtype: str, scale: float, beta: float) -> None:
 
 @pytest.mark.parametrize("scale", [0.03, 0.3, 0.004, 2.0])
 @pytest.mark.parametrize("length", [1, 3, 12, 1000])
-def test_logarithms_of_softmax(length: int, scale: float) -> None:
-    """Rows of numbers that are near each other, too."""
+def test_log_softmax(length: int, scale: float) -> None:
+    """The range of the elements differs between rows, from a single value to all
+    values."""
     n = Network()
     x = n.input([40, length], "int8", scale, -3)
     y = n.tensor([40, length], "int8", 1 / 16, 127)
@@ -663,7 +671,7 @@ def test_logarithms_of_softmax(length: int, scale: float) -> None:
     check(n.model(y), [numbers.astype(np.int8)])
 
 
-def test_a_softmax_of_unsigned_numbers() -> None:
+def test_unsigned_softmax() -> None:
     n = Network()
     x, y = n.input([9, 12], "uint8", 0.05, 3), n.tensor([9, 12], "uint8", 1 / 256)
     n.op("SOFTMAX", [x], y, table="SoftmaxOptions", beta=1.0)
@@ -700,7 +708,7 @@ def test_a_softmax_of_unsigned_numbers() -> None:
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )
-def test_moves(
+def test_data_movement(
     kind: str, result: list[int], constants: list[Any], options: Any, dtype: str
 ) -> None:
     shape = [1, 4, 5, 6]
@@ -708,7 +716,7 @@ def test_moves(
 
 
 @DTYPES
-def test_the_largest(dtype: str) -> None:
+def test_top_k(dtype: str) -> None:
     n = Network()
     quantized = (0.03, -3) if dtype == "int8" else ()
     x, values = n.input([3, 40], dtype, *quantized), n.tensor([3, 5], dtype, *quantized)
@@ -722,7 +730,7 @@ def test_the_largest(dtype: str) -> None:
     ("shape", "axis", "batch", "result"),
     [([2, 3], 1, 1, [2, 3, 6]), ([2, 4, 3], 2, 2, [2, 4, 3]), ([2], 2, 1, [2, 4])],
 )
-def test_elements_of_each_batch(
+def test_gather_with_batch_dimensions(
     shape: list[int], axis: int, batch: int, result: list[int], dtype: str
 ) -> None:
     n = Network()
@@ -746,7 +754,7 @@ def test_running_sums(reverse: bool, exclusive: bool, dtype: str) -> None:
 
 
 @DTYPES
-def test_parts_and_wholes(dtype: str) -> None:
+def test_split_unpack_pack_and_concatenation(dtype: str) -> None:
     n = Network()
     quantized = (0.03, -3) if dtype == "int8" else ()
     x = n.input([4, 6], dtype, *quantized)
@@ -788,7 +796,7 @@ def test_resizing(
 
 
 @DTYPES
-def test_space_as_depth_and_as_images(dtype: str) -> None:
+def test_space_to_depth_and_to_batch(dtype: str) -> None:
     n = Network()
     quantized = (0.03, -3) if dtype == "int8" else ()
     x = n.input([1, 4, 6, 8], dtype, *quantized)
@@ -814,8 +822,8 @@ def test_networks(name: str, kind: str) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["keywords", "person", "mobilenet"])
-def test_the_arena_has_8_bit_numbers(name: str) -> None:
-    """A fourth of the bytes of floats, but for a few sums."""
+def test_8_bit_arena_is_a_quarter_of_float_arena(name: str) -> None:
+    """Except for a few sums, all values in the arena have 8 bits instead of 32."""
     whole, quarter = (
         tensorplan.report(tensorplan.plan(tensorplan.from_tflite(NETWORKS[name](kind))))
         for kind in KINDS
@@ -823,8 +831,8 @@ def test_the_arena_has_8_bit_numbers(name: str) -> None:
     assert quarter["pools"][0]["bytes"] <= 0.26 * whole["pools"][0]["bytes"]
 
 
-def test_sizes_that_follow_from_shapes() -> None:
-    """As converters write `x.reshape(len(x), -1)`."""
+def test_reshape_to_computed_sizes() -> None:
+    """Converters write `x.reshape(len(x), -1)` in this form."""
     n = Network()
     x, shape = n.input([4, 3, 5], "float32"), n.tensor([3], "int32")
     n.op("SHAPE", [x], shape, table="ShapeOptions", outType=2)
@@ -841,8 +849,8 @@ def test_sizes_that_follow_from_shapes() -> None:
     assert "reshape" in str(tensorplan.from_tflite(data))
 
 
-def test_weights_of_16_bits_and_of_8_beside_floats() -> None:
-    """They stay as they are stored."""
+def test_float16_and_int8_weights_of_float_operators() -> None:
+    """The parameters keep the types in which the file stores them."""
     n = Network()
     x, y, z = (n.tensor([3, 4], "float32") for _ in range(3))
     x = n.input([3, 4], "float32")
@@ -857,12 +865,12 @@ def test_weights_of_16_bits_and_of_8_beside_floats() -> None:
     assert found == {"float16", "int8"}
     (given,) = inputs_of(n, ([3, 4], "float32"))
     (got,), (want,) = tensorplan.compile(model)(given), litert(n.model(z), [given])
-    np.testing.assert_allclose(got, want, atol=0.05)  # LiteRT quantizes the rows
+    np.testing.assert_allclose(got, want, atol=0.05)  # LiteRT quantizes rows of inputs
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
-def test_floors_and_what_remains(dtype: str) -> None:
-    """Of quotients of both signs; near whole numbers, too."""
+def test_floor_division_and_remainder(dtype: str) -> None:
+    """Operands have both signs, and some quotients are near whole numbers."""
     for kind in ("FLOOR_DIV", "FLOOR_MOD"):
         n = Network()
         a, b = n.input([200], dtype), n.input([200], dtype)
@@ -874,7 +882,7 @@ def test_floors_and_what_remains(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
-def test_bits(dtype: str) -> None:
+def test_bitwise_operators(dtype: str) -> None:
     for kind in ("BITWISE_XOR", "RIGHT_SHIFT"):
         n = Network()
         a, b = n.input([60], dtype), n.input([60], dtype)
@@ -884,7 +892,7 @@ def test_bits(dtype: str) -> None:
         check(n.model(y), [*numbers, n.rng.integers(low, 40, 60).astype(dtype)])
 
 
-def test_sums_of_many_and_angles() -> None:
+def test_add_n_atan2_and_sign() -> None:
     n = Network()
     given = [n.input([3, 4], "float32") for _ in range(4)]
     y = n.op("ADD_N", given, n.tensor([3, 4], "float32"))
@@ -894,7 +902,7 @@ def test_sums_of_many_and_angles() -> None:
 
 
 @DTYPES
-def test_what_lies_at_tuples_of_indices(dtype: str) -> None:
+def test_gather_nd_and_scatter_nd(dtype: str) -> None:
     places = i32([[0, 1], [2, 3]], [[4, 0], [0, 1]])
     run_one("GATHER_ND", [[5, 4, 3]], [2, 2, 3], places, dtype=dtype, out=None)
     sizes = i32(5, 4, 3)
@@ -907,8 +915,8 @@ def test_what_lies_at_tuples_of_indices(dtype: str) -> None:
 
 
 @DTYPES
-def test_slices_that_are_updated(dtype: str) -> None:
-    """At places that are computed, also beyond the end."""
+def test_dynamic_update_slice(dtype: str) -> None:
+    """The starts are inputs, and may lie beyond the last valid start."""
     n = Network()
     quantized = () if dtype == "float32" else (0.03, -3)
     x, part = n.input([6, 4], dtype, *quantized), n.input([2, 3], dtype, *quantized)
@@ -919,8 +927,9 @@ def test_slices_that_are_updated(dtype: str) -> None:
         check(n.model(y), [*arrays, starts])
 
 
-def test_rows_of_a_table() -> None:
-    """Tables of 8-bit numbers, with a scale for each row, too."""
+def test_embedding_lookup() -> None:
+    """Tables hold floats, or 8-bit numbers with one scale for the table or for each
+    row."""
     for scale in (None, 0.02, np.linspace(0.01, 0.2, 9)):
         n = Network()
         indices, table = n.input([5], "int32"), n.random(9, 4, scale=scale)
@@ -931,7 +940,7 @@ def test_rows_of_a_table() -> None:
 
 @DTYPES
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_one_of_several(axis: int, dtype: str) -> None:
+def test_one_hot(axis: int, dtype: str) -> None:
     n = Network()
     x, depth = n.input([2, 3], "int32"), n.constant(np.array(4, "i4"))
     on, off = (n.constant(np.array(k, dtype)) for k in (5, -2))
@@ -941,7 +950,7 @@ def test_one_of_several(axis: int, dtype: str) -> None:
     check(n.model(y), [i32([0, 3, 1], [-1, 4, 2])])
 
 
-def test_sequences_in_reverse() -> None:
+def test_reverse_sequence() -> None:
     n = Network()
     x, lengths = n.input([4, 3, 2], "float32"), n.input([3], "int32")
     y = n.tensor([4, 3, 2], "float32")
@@ -952,8 +961,8 @@ def test_sequences_in_reverse() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 @pytest.mark.parametrize("kind", ["SUM", "PROD", "MAX", "MIN"])
-def test_segments(kind: str, dtype: str) -> None:
-    """Empty ones, and rows that are in none."""
+def test_segment_reductions(kind: str, dtype: str) -> None:
+    """Some segments are empty, and some rows belong to no segment."""
     n = Network()
     x, ids = n.input([6, 2], dtype), n.input([6], "int32")
     y = n.tensor([4, 2], dtype)
@@ -966,7 +975,7 @@ def test_segments(kind: str, dtype: str) -> None:
     check(n.model(y), [numbers], "optimized")
 
 
-def test_what_is_mostly_one_number() -> None:
+def test_sparse_to_dense() -> None:
     for places in (np.array(3, "i4"), i32(3, 0), i32([3], [0])):
         n = Network()
         rest = n.constant(np.array(-1, "f4"))
@@ -977,7 +986,7 @@ def test_what_is_mostly_one_number() -> None:
         check(n.model(y), inputs_of(n, (places.shape[:1], "float32")))
 
 
-def test_buckets() -> None:
+def test_bucketize() -> None:
     n = Network()
     x, y = n.input([5], "float32"), n.tensor([5], "int32")
     limits = np.array([-1, 0, 2.5], "f4")
@@ -997,7 +1006,7 @@ def test_diagonals(dtype: str) -> None:
     check(n.model(y, z), inputs_of(n, ([2, 3], dtype), ([2, 3, 5], dtype)))
 
 
-def test_shapes_that_are_repeated() -> None:
+def test_broadcast_args_and_fill() -> None:
     n = Network()
     sizes = n.tensor([3], "int32")
     n.op("BROADCAST_ARGS", [n.constant(i32(4, 1, 2)), n.constant(i32(3, 1))], sizes)
@@ -1008,7 +1017,7 @@ def test_shapes_that_are_repeated() -> None:
 
 @pytest.mark.parametrize("padding", [0, 1])
 @pytest.mark.parametrize("stride", [1, 2])
-def test_convolutions_of_volumes(stride: int, padding: int) -> None:
+def test_3d_convolutions(stride: int, padding: int) -> None:
     n = Network()
     x = n.input([1, 5, 6, 7, 2], "float32")
     places = [-(-(s - 2 * padding) // stride) for s in (5, 6, 7)]
@@ -1020,7 +1029,7 @@ def test_convolutions_of_volumes(stride: int, padding: int) -> None:
 
 
 @pytest.mark.parametrize(("padding", "stride"), [(0, 1), (0, 2), (1, 2)])
-def test_transposed_convolutions_of_volumes(stride: int, padding: int) -> None:
+def test_transposed_3d_convolutions(stride: int, padding: int) -> None:
     n = Network()
     image = [1, 3, 4, 5, 2]
     sizes = [s * stride + padding * (3 - stride) for s in image[1:4]]
@@ -1034,8 +1043,9 @@ def test_transposed_convolutions_of_volumes(stride: int, padding: int) -> None:
     check(n.model(y), inputs_of(n, (image, "float32")))
 
 
-def test_roots_of_mean_squares_and_near_channels() -> None:
-    """LiteRT's reference kernel lacks the last of the near channels."""
+def test_l2_pool_and_local_response_normalization() -> None:
+    """LiteRT's reference kernel omits the last neighboring channel, so the optimized
+    kernels are the oracle."""
     n = Network()
     x = n.input([1, 6, 7, 5], "float32")
     y, z = n.tensor([1, 3, 4, 5], "float32"), n.tensor([1, 6, 7, 5], "float32")
@@ -1048,8 +1058,8 @@ def test_roots_of_mean_squares_and_near_channels() -> None:
 
 
 @pytest.mark.parametrize("length", [[1, 16], [4, 8], [1, 32]], ids=str)
-def test_spectra(length: list[int]) -> None:
-    """Of signals that are cut off, or longer with zeros."""
+def test_real_fourier_transform(length: list[int]) -> None:
+    """Signals are truncated or padded with zeros."""
     n = Network()
     x, shape = n.input([2, 4, 16], "float32"), [2, length[0], length[1] // 2 + 1]
     y = n.tensor(shape, "complex64")
@@ -1065,7 +1075,7 @@ def refused(data: bytes) -> str:
     return str(error.value)
 
 
-def test_all_that_is_not_supported_is_listed() -> None:
+def test_error_lists_all_unsupported_operations() -> None:
     n = Network()
     x, y, z = (n.tensor([4], "float32") for _ in range(3))
     x = n.input([4], "float32")
@@ -1077,7 +1087,7 @@ def test_all_that_is_not_supported_is_listed() -> None:
     assert "tflite#t1:1:1" in message
 
 
-def test_what_a_model_lacks() -> None:
+def test_missing_inputs_and_unsupported_quantization_are_refused() -> None:
     n = Network()
     x, y, z = n.input([4], "float32"), *(n.tensor([4], "float32") for _ in range(2))
     n.op("ADD", [x, z], y)
@@ -1109,7 +1119,7 @@ def test_what_a_model_lacks() -> None:
     "LOCAL_RESPONSE_NORMALIZATION SIGN SPARSE_TO_DENSE "
     "UNIDIRECTIONAL_SEQUENCE_RNN UNSORTED_SEGMENT_SUM".split(),
 )
-def test_what_is_of_numbers_alone(kind: str) -> None:
+def test_float_only_operators_refuse_quantized_elements(kind: str) -> None:
     n = Network()
     x, y = n.input([4], "int8", 0.1), n.tensor([4], "int8", 0.2)
     ones = n.constant(i32(1, 1, 1, 1))
@@ -1120,7 +1130,7 @@ def test_what_is_of_numbers_alone(kind: str) -> None:
 @pytest.mark.parametrize(
     ("low", "high", "bits"), [(-1.0, 2.0, 8), (-1.3, 1.1, 4), (0.5, 3.0, 16)]
 )
-def test_steps_of_a_range(low: float, high: float, bits: int) -> None:
+def test_fake_quant(low: float, high: float, bits: int) -> None:
     n = Network()
     x, y = n.input([4, 50], "float32"), n.tensor([4, 50], "float32")
     numbers = {"min": low, "max": high, "numBits": bits}
@@ -1132,7 +1142,7 @@ def test_steps_of_a_range(low: float, high: float, bits: int) -> None:
     assert "with 8 bits from 1.0 to 1.0, expected" in refused(n.model(y))
 
 
-def test_logarithms_in_another_scale() -> None:
+def test_log_softmax_refuses_other_result_scales() -> None:
     n = Network()
     x, y = n.input([4], "int8", 0.1), n.tensor([4], "int8", 0.125, 127)
     n.op("LOG_SOFTMAX", [x], y)
@@ -1141,7 +1151,7 @@ def test_logarithms_in_another_scale() -> None:
 
 
 def test_damaged_files() -> None:
-    """Each gives a model or an error, and no traceback."""
+    """A damaged file gives a model or a located error, never another exception."""
     data = NETWORKS["hello"]("int8")
     assert "is not a valid LiteRT model" in refused(data[:40])
     rng = np.random.default_rng(0)
@@ -1153,7 +1163,7 @@ def test_damaged_files() -> None:
             tensorplan.from_tflite(bytes(damaged), simplify=False)
 
 
-def test_the_documentation_lists_what_is_supported() -> None:
+def test_documentation_lists_all_supported_operators() -> None:
     page = Path(__file__).parents[1] / "docs" / "how-to" / "tflite.md"
     rows = re.findall(r"^\| .*quantized.* \| (.+) \|$", page.read_text(), re.M)
     supported = [*CONVERSIONS, *CONTROL, *STATE]

@@ -1,4 +1,4 @@
-"""LiteRT's branches, loops and variables: values of several runs."""
+"""Tests LiteRT's branches, loops and variables: values of several runs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,8 +15,8 @@ from tflite_models import Network, litert_runs
 
 
 def check(data: bytes, *runs: Sequence[Any]) -> None:
-    """Asserts that a compiled program has LiteRT's values in each run, followed by the
-    contents of variables."""
+    """Asserts that the compiled program has LiteRT's results in each run. The contents
+    of variables, which follow the results, are not compared."""
     run = tensorplan.compile(tensorplan.from_tflite(data))
     for want, inputs in zip(litert_runs(data, runs), runs, strict=True):
         for own, peer in zip(run(*inputs), want, strict=False):
@@ -34,7 +34,7 @@ def applied(n: Network, kind: str, a: int, b: int) -> int:
     return n.op(kind, [a, b], n.tensor([3], "float32"))
 
 
-def test_branches_are_graphs_with_weights_of_their_own() -> None:
+def test_branches_with_their_own_weights() -> None:
     n = Network()
     condition, x = n.input([], "bool"), n.input([3], "float32")
 
@@ -54,7 +54,7 @@ def test_branches_are_graphs_with_weights_of_their_own() -> None:
 
 
 def loop(n: Network, x: int, condition: str = "LESS") -> int:
-    """A loop that doubles a value in ten iterations."""
+    """A loop that doubles a value in each of ten iterations."""
 
     def more(inner: Network) -> Sequence[int]:
         count, _ = inner.input([], "int32"), inner.input([3], "float32")
@@ -84,8 +84,8 @@ def test_loops() -> None:
 
 
 def counter(n: Network) -> tuple[int, int]:
-    """A variable with the initial contents 1, 2, 3, to which an input is added. Returns
-    the contents before and after."""
+    """Adds an input to a variable with initial contents [1, 2, 3]. Returns the contents
+    before and after the addition."""
     x = n.input([3], "float32")
 
     def first(inner: Network) -> Sequence[int]:
@@ -102,7 +102,7 @@ def counter(n: Network) -> tuple[int, int]:
     return before, after
 
 
-def test_variables_keep_their_values_from_run_to_run() -> None:
+def test_variables_keep_their_values_between_runs() -> None:
     n = Network()
     data = n.model(*counter(n))
     check(data, *[[floats(10, 20, 30)]] * 3)
@@ -113,8 +113,8 @@ def test_variables_keep_their_values_from_run_to_run() -> None:
 
 
 @pytest.mark.parametrize("kind", ["CALL", "STABLEHLO_COMPOSITE"])
-def test_operations_that_stand_for_a_graph(kind: str) -> None:
-    """One that is called twice has its weights once."""
+def test_calls_of_subgraphs(kind: str) -> None:
+    """A subgraph that is called twice has its weights only once."""
     n = Network()
 
     def shifted(inner: Network) -> Sequence[int]:
@@ -142,7 +142,7 @@ def test_operations_that_stand_for_a_graph(kind: str) -> None:
 
 @pytest.mark.parametrize("is_time_first", [True, False])
 def test_recurrent_layers(is_time_first: bool) -> None:
-    """What they keep is there in the next run."""
+    """The state of the layer is kept for the next run."""
     n = Network()
     shape = [5, 2, 3] if is_time_first else [2, 5, 3]
     x = n.input(shape, "float32")
@@ -204,7 +204,7 @@ def test_lstm_layers(is_time_first: bool, parts: Sequence[str]) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 @pytest.mark.parametrize("rank", [1, 2])
-def test_filters_with_a_memory(rank: int, dtype: str) -> None:
+def test_svdf(rank: int, dtype: str) -> None:
     n = Network()
     quantized = dtype == "int8"
     x = n.input([2, 7], dtype, *((0.02, 5) if quantized else ()))
@@ -229,7 +229,7 @@ def refused(data: bytes) -> str:
     return str(error.value)
 
 
-def test_what_is_refused() -> None:
+def test_unsupported_control_flow_is_refused() -> None:
     n = Network()
     y = loop(n, n.input([3], "float32"), "WHERE")
     assert "tflite#1.t2:1:1: operation WHERE is not" in refused(n.model(y))

@@ -1,4 +1,5 @@
-"""Plans for TensorFlow Lite Micro: offsets, other contents of files, and damaged files.
+"""Tests plans for TensorFlow Lite Micro: offsets, preserved contents, and damaged
+files.
 
 `tests/foreign/tflm/record.py` describes the files.
 """
@@ -35,10 +36,11 @@ ROWS = [
     (39, 5, 6),
     (39, 6, 6),
 ]
-"""For each tensor of `branches`: rows of 32 bytes, first step, last step; by hand."""
+"""For each tensor of `branches`, written by hand: rows of 32 bytes, first step, last
+step."""
 
 
-def test_the_plan_is_smaller_than_the_runtimes() -> None:
+def test_plan_is_smaller_than_the_runtimes_plan() -> None:
     planned = tflm.plan(BRANCHES)
     assert planned[1:] == (2496, 2496, 3744)
     buffers = [
@@ -50,14 +52,14 @@ def test_the_plan_is_smaller_than_the_runtimes() -> None:
     assert max(o + b.size for o, b in zip(offsets, buffers, strict=True)) == 2496
 
 
-def test_what_the_runtime_plans_as_well_is_left_to_it() -> None:
+def test_no_offsets_if_the_runtimes_plan_is_as_small() -> None:
     planned = tflm.plan(LOOP)
     assert planned.arena == planned.runtime_arena
     assert set(tflm.offsets(planned.model)) == {-1}
 
 
-def test_a_subgraph_lives_within_the_step_that_calls_it() -> None:
-    """The loop is step 1, its condition starts at step 2, its body at 5."""
+def test_live_ranges_in_subgraphs() -> None:
+    """The loop is step 1. Its condition starts at step 2, and its body at step 5."""
     model = tflm._Model(LOOP, "loop")
     assert model.lives == {
         **{0: (0, 7), 3: (1, 7), 4: (7, 7)},
@@ -67,13 +69,14 @@ def test_a_subgraph_lives_within_the_step_that_calls_it() -> None:
 
 
 def nested(levels: int, innermost: tflm._Operator) -> list[tflm._Graph]:
-    """Nested subgraphs, each of which runs the next one twice."""
+    """Nested subgraphs, each of which calls the next one twice."""
     calls = [tflm._Operator("", (), (), [n, n]) for n in range(1, levels)]
     return [tflm._Graph((), (), [each]) for each in (*calls, innermost)]
 
 
-def test_a_subgraph_that_runs_often_is_walked_once() -> None:
-    """Of n levels, 2 ** (n + 1) - 3 steps; the first write is in step 2 * n - 1."""
+def test_repeated_subgraph_is_analyzed_once() -> None:
+    """With n levels, there are 2 ** (n + 1) - 3 steps, and the first write is in step 2
+    * n - 1."""
     write = tflm._Operator("", (), [0], ())
     assert tflm._lives(nested(3, write)) == {0: (5, 13)}
     assert tflm._lives(nested(28, write)) == {0: (55, 2**29 - 3)}
@@ -82,7 +85,7 @@ def test_a_subgraph_that_runs_often_is_walked_once() -> None:
 
 
 @pytest.mark.parametrize("called", [0, 2, 3, -1])
-def test_a_subgraph_calls_another_one_that_is_there(called: int) -> None:
+def test_calls_of_missing_or_recursive_subgraphs(called: int) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # which ends as "damaged"
         tflm._lives(nested(3, tflm._Operator("", (), (), [called])))
 
@@ -109,7 +112,7 @@ def contents(data: bytes) -> list[object]:
 
 
 @pytest.mark.parametrize("data", [BRANCHES, LOOP])
-def test_all_else_in_the_file_is_kept(data: bytes) -> None:
+def test_other_contents_of_the_file_are_kept(data: bytes) -> None:
     planned = tflm.plan(data).model
     old = contents(data)
     new = contents(planned)
@@ -126,7 +129,7 @@ def test_buffers_stay_aligned(data: bytes) -> None:
     assert (content.at + 4) % 16 == 0
 
 
-def test_a_plan_replaces_another_in_its_place() -> None:
+def test_plan_replaces_an_existing_plan() -> None:
     planned = tflm.plan(BRANCHES).model
     at = planned.index(b"".join(o.to_bytes(4, "little") for o in tflm.offsets(planned)))
     spoiled = planned[:at] + b"\xff" * 28 + planned[at + 28 :]
@@ -158,12 +161,12 @@ def test_the_audit_finds_each_planted_overlap(tmp_path: Path) -> None:
             assert audit(litert.read_file(path)).verdict == "unsound"
 
 
-def test_what_vela_has_compiled_stays_as_it_is() -> None:
+def test_models_compiled_by_vela_are_refused() -> None:
     with pytest.raises(ForeignPlanError, match="Vela has compiled the offsets"):
         tflm.plan(NPU)
 
 
-def test_a_plan_of_another_number_of_tensors_is_refused() -> None:
+def test_plan_with_a_wrong_tensor_count_is_refused() -> None:
     planned = tflm.plan(BRANCHES).model
     count = planned.index((1).to_bytes(4, "little") + bytes(4) + b"\x07") + 8
     with pytest.raises(ForeignPlanError, match="damaged"):
@@ -195,8 +198,8 @@ def test_standard_files(
     assert captured.err.startswith(b"arena: 2,496 bytes")
 
 
-def test_the_runtime_computes_the_same() -> None:
-    """In TensorFlow Lite Micro's own interpreter, where it is installed."""
+def test_values_in_the_runtime() -> None:
+    """Runs TensorFlow Lite Micro's own interpreter, if it is installed."""
     runtime = pytest.importorskip("tflite_micro").runtime
     numpy = pytest.importorskip("numpy")
     for data in (BRANCHES, LOOP):

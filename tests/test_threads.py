@@ -1,4 +1,4 @@
-"""Programs that several threads call, create and clone at the same time."""
+"""Tests programs that several threads call, create and clone concurrently."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ THREADS = 8
 CALLS = 300
 CLASSIFIER = Path("examples/classifier.mlir")
 
-# A variable, a loop in between, and sizes that a test may choose.
+# Two reversals separate elementwise operations. The test chooses the size `n`.
 PROGRAM = """
 func.func @main(%x: tensor<{n}xf32>, %y: tensor<{n}xf32>) -> tensor<{n}xf32> {{
   %a = tgraph.tanh %x : tensor<{n}xf32>
@@ -109,7 +109,7 @@ def test_calls_of_one_program(options: dict[str, Any]) -> None:
     def fresh(n: int) -> Sequence[Array]:
         return arrays(n)
 
-    if "donate" in options:  # each call gives its array up
+    if "donate" in options:  # each call donates its array
 
         def program(*given: Array) -> Sequence[Array]:
             return run(given[0].copy(), given[1])
@@ -119,7 +119,7 @@ def test_calls_of_one_program(options: dict[str, Any]) -> None:
     check(lambda n: run, fresh, Executable(module, native=run_natively))
 
 
-def test_calls_of_one_program_by_onednn() -> None:
+def test_calls_of_one_program_with_onednn() -> None:
     run = tensorplan.compile(tensorplan.read(CLASSIFIER))
     random = np.random.default_rng(0)
     w, v = (random.standard_normal(s.shape, np.float32) for s in run.inputs[1:])
@@ -144,7 +144,7 @@ def test_calls_of_programs_that_share_pools() -> None:
 
 
 def test_programs_of_several_devices_share_pools() -> None:
-    """In another order each: nobody waits for ever."""
+    """The programs acquire the pools in different orders without a deadlock."""
     text = """
     !a = memref<4xf32, "cpu:{0}">
     !b = memref<4xf32, "cpu:{1}">
@@ -170,23 +170,23 @@ def test_programs_of_several_devices_share_pools() -> None:
     )
 
 
-def test_clones_run_in_parallel_with_memory_of_their_own() -> None:
+def test_clones_run_in_parallel_in_their_own_memory() -> None:
     run = Executable(planned(), results="view")
     want = Executable(planned())
     clones = [run.clone() for _ in range(THREADS)]
-    check(lambda n: clones[n], arrays, want)  # views, which no other call overwrites
+    check(lambda n: clones[n], arrays, want)  # views, which other calls keep
     memories = [p.memory for r in (run, *clones) for p in r.pools]
     assert len({memory.ctypes.data for memory in memories}) == THREADS + 1
 
 
-def test_a_clone_may_have_pools() -> None:
+def test_clone_with_given_pools() -> None:
     run = Executable(planned())
     clone = run.clone(run.pools)
     assert list(clone.pools) == list(run.pools)
     np.testing.assert_array_equal(clone(*arrays(0)), run(*arrays(0)))
 
 
-def test_a_clone_has_pools_of_the_same_kind() -> None:
+def test_clone_has_pools_of_the_same_kind() -> None:
     pool = Pool("cpu:0", 0, allocator="buddy", limit=1 << 20)
     (other,) = Executable(planned(), pools=[pool]).clone().pools
     assert type(other.allocator) is type(pool.allocator)
@@ -216,7 +216,7 @@ def test_clones_share_packed_weights(bound_before: bool) -> None:
     clones[0].bind({1: other})
     np.testing.assert_array_equal(clones[0](x)[0], by_other)
     np.testing.assert_array_equal(clones[1](x)[0], by_w)
-    w[:] = other  # bound again, contents count
+    w[:] = other  # binding again reads the new contents
     run.bind({1: w})
     np.testing.assert_array_equal(run(x)[0], by_other)
 
@@ -240,7 +240,7 @@ def test_parameters_are_bound_while_others_call() -> None:
         for _ in range(CALLS):
             run.bind({1: ys[n]})
             results.add(run(x)[0].tobytes())
-            assert run.copies  # which others change
+            assert run.copies  # which other threads update
         return results <= allowed
 
     assert all(at_once(THREADS, work))
@@ -292,10 +292,10 @@ def test_mlir_runner_serves_threads() -> None:
     check(lambda n: run, arrays, lambda *given: [x.copy() for x in run(*given)])
 
 
-def test_programs_are_compiled_at_once(
+def test_programs_are_compiled_concurrently(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Reading, planning, native code: nothing that threads share is in the way."""
+    """Reading, planning and native compilation are thread-safe."""
     monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
     monkeypatch.setattr("tensorplan.runtime.backends.jit.llvm._compiler", Compiler())
     texts = [str(planned(20 + n)) for n in range(THREADS)]
@@ -311,7 +311,7 @@ def test_programs_are_compiled_at_once(
     assert all(at_once(THREADS, work))
 
 
-def test_a_call_within_a_call_is_refused() -> None:
+def test_reentrant_call_is_refused() -> None:
     run = Executable(planned())
     x, y = arrays(0)
 

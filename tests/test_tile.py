@@ -1,4 +1,4 @@
-"""tgraph-tile: equal bits, never more bytes, and the bytes that it saves."""
+"""Tests `tgraph-tile`: equal bits, never more bytes, and the bytes that it saves."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -37,12 +37,12 @@ from tensorplan.runtime.executor import Executable
 MODELS = Path(__file__).parent / "models"
 
 EAGER = TGraphTile(max_slowdown=100.0, reuse_outputs=False)
-"""Tiles at any cost. For small operations, the cost is that of starting them."""
+"""Tiles at any cost. For small operations, the cost consists of launching them."""
 
 
 @settings(max_examples=examples(200))
 @given(programs(max_ops=40))
-def test_values_stay_and_the_peak_is_never_higher(program: Program) -> None:
+def test_values_are_unchanged_and_the_peak_never_rises(program: Program) -> None:
     ready = run(program.module, *READY, TGraphSchedule())
     tiled = run(ready, EAGER)
     planned = run(tiled, *REST)
@@ -54,7 +54,7 @@ def test_values_stay_and_the_peak_is_never_higher(program: Program) -> None:
 @pytest.mark.thorough
 @settings(max_examples=examples(500))
 @given(programs(max_ops=40))
-def test_results_that_lend_their_memory_are_reckoned_with(program: Program) -> None:
+def test_peak_never_rises_with_reuse_of_outputs(program: Program) -> None:
     ready = run(program.module, *READY, TGraphSchedule())
     tiled = run(ready, TGraphTile(max_slowdown=100.0))
     rest = (TGraphBufferize(), PlanMemory())
@@ -65,7 +65,7 @@ def test_results_that_lend_their_memory_are_reckoned_with(program: Program) -> N
 
 @settings(max_examples=examples(400))
 @given(programs(max_ops=40))
-def test_unfused_operations_are_sliced_as_well(program: Program) -> None:
+def test_unfused_operations_are_tiled(program: Program) -> None:
     ready = run(program.module, *READY[:2], *READY[3:])
     tiled = run(ready, EAGER)
     assert modeled_bytes(tiled) <= modeled_bytes(ready)
@@ -73,7 +73,7 @@ def test_unfused_operations_are_sliced_as_well(program: Program) -> None:
 
 
 def attention(length: int) -> ModuleOp:
-    """Attention with 4 heads: the softmax of queries times keys, times values."""
+    """Attention with 4 heads: softmax of queries times keys, multiplied by values."""
     line, square = f"tensor<4x{length}x16xf32>", f"tensor<4x{length}x{length}xf32>"
     row = f"tensor<4x{length}xf32>"
     heads = "lhs_batching_dimensions = array<i64: 0>, "
@@ -114,7 +114,7 @@ def test_attention_needs_the_scores_of_one_tile(tiles: int) -> None:
 
 
 def test_tiles_of_several_results() -> None:
-    """The two greatest scores of each row, and where they are."""
+    """Each tile computes the two greatest scores of its rows, and their indices."""
     module = parse("""
 func.func @main(%x: tensor<16x8xf32>, %y: tensor<8x128xf32>)
     -> (tensor<16x2xf32>, tensor<16x2xi32>) {
@@ -144,7 +144,7 @@ func.func @main(%x: tensor<16x8xf32>, %y: tensor<8x128xf32>)
             np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
-def test_more_time_allowed_is_more_memory_saved() -> None:
+def test_more_slowdown_saves_more_memory() -> None:
     ready = run(attention(64), *READY)
     peaks = [
         modeled_bytes(
@@ -157,13 +157,13 @@ def test_more_time_allowed_is_more_memory_saved() -> None:
     assert peaks[-1] < peaks[0]
 
 
-def test_a_budget_is_met_in_the_fewest_tiles() -> None:
+def test_budget_is_met_with_the_fewest_tiles() -> None:
     ready, scores = run(attention(64), *READY), 4 * 64 * 64 * 4
     for budget, bytes in {
         scores: scores,
         scores - 1: scores // 2,
         scores // 4: scores // 4,
-        1: scores // 8,  # as few as the tiles allow
+        1: scores // 8,  # as few bytes as the tiles allow
     }.items():
         tile = TGraphTile(max_slowdown=1.0, reuse_outputs=False, budget=budget)
         assert planned_bytes(run(run(ready, tile), *REST)) == bytes
@@ -172,7 +172,7 @@ def test_a_budget_is_met_in_the_fewest_tiles() -> None:
 
 
 def gathers(sizes: Sequence[int], *along: int) -> ModuleOp:
-    """Gathers along several dimensions, all by the same indices."""
+    """Gathers along several dimensions with the same indices."""
     size, image = sizes[0], f"tensor<{'x'.join(map(str, sizes))}xf32>"
 
     def gather(value: str, dim: int) -> str:
@@ -194,7 +194,7 @@ def gathers(sizes: Sequence[int], *along: int) -> ModuleOp:
     }}""")
 
 
-def test_indices_are_sliced_for_one_reader_and_whole_for_another() -> None:
+def test_indices_are_sliced_for_only_one_of_two_readers() -> None:
     ready = run(gathers((256, 256, 8), 0, 1), *READY)
     tiled = run(ready, TGraphTile(reuse_outputs=False))
     assert planned_bytes(run(tiled, *REST)) < planned_bytes(run(ready, *REST)) // 7
@@ -204,8 +204,9 @@ def test_indices_are_sliced_for_one_reader_and_whole_for_another() -> None:
     np.testing.assert_array_equal(got, x[i * i][:, i * i])
 
 
-def test_a_tile_reads_the_rows_that_it_looks_up_not_the_table() -> None:
-    """Inside of a group, too."""
+def test_tiles_gather_only_their_rows() -> None:
+    """The gather is part of a group. A tile does not count as a reader of the whole
+    table."""
     ready = run(
         parse("""
     func.func @main(%table: tensor<20000x64xf32>, %i: tensor<512x1xi32>,
@@ -229,8 +230,8 @@ def test_a_tile_reads_the_rows_that_it_looks_up_not_the_table() -> None:
     assert bytes <= whole * 9 // 10
 
 
-def test_short_rows_take_time() -> None:
-    """Only the last dimension can be cut: a tile would have one number of a row."""
+def test_tiles_with_short_rows_are_too_slow() -> None:
+    """Only the last dimension can be tiled, so tiles would have one element per row."""
     ready = run(gathers((4096, 8), 0, 0), *READY)
     sizes = [
         planned_bytes(run(run(ready, tile), *REST))
@@ -240,7 +241,7 @@ def test_short_rows_take_time() -> None:
 
 
 @pytest.mark.parametrize("model", ["resnet18_infer", "lenet_infer"])
-def test_images_of_a_batch_one_after_the_other(model: str) -> None:
+def test_tiles_of_a_batch_of_images(model: str) -> None:
     module = tensorplan.from_stablehlo(MODELS / f"{model}.mlir").module
     ready = run(module, *READY)
     tiled = run(ready, TGraphTile())
@@ -251,7 +252,7 @@ def test_images_of_a_batch_one_after_the_other(model: str) -> None:
     assert copies == str(run(ready, *REST)).count("memref.copy")
 
 
-def test_kernels_are_asked_only_where_they_decide(
+def test_kernels_are_measured_only_if_relevant(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(workspaces, "_measures", dict(workspaces._measures))
@@ -260,15 +261,15 @@ def test_kernels_are_asked_only_where_they_decide(
     ready = run(attention(64), *READY)
     ((func, _),) = tensor_functions(ready)
     planned = PlannedBytes(TGraphTile(workspaces="asked"))
-    beside_the_result = 4 * 64 * 64 * 4 - 4 * 64 * 16 * 4  # that the scores take
+    beside_the_result = 4 * 64 * 64 * 4 - 4 * 64 * 16 * 4  # of scores
     assert planned.within(func, beside_the_result - 1) is None
     assert not asked
     assert planned.within(func, 1 << 20) == planned.of_all(func)
     assert asked
 
 
-def test_workspaces_are_reckoned_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is won where tiles of the scores take a mebibyte to compute."""
+def test_workspaces_of_tiles_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiling saves nothing if the tiles of the scores need a workspace of 1 MiB."""
     monkeypatch.setattr(workspaces, "_measures", dict(workspaces._measures))
     workspaces.provide("small", lambda: bytes_of)
 

@@ -1,4 +1,5 @@
-"""Loops over tiles: values, with every possible operation as the seed."""
+"""Tests loops over tiles: they compute the same values, whichever operation is the
+seed."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,11 +35,11 @@ from tensorplan.passes.tgraph.tiling.loops import Surroundings, tiled_loop
 from tensorplan.runtime.executor import Executable
 
 SEEDS = 3
-"""The number of loops that are written for each program."""
+"""The number of loops that the test writes for each program."""
 
 
 def assert_close(program: Program, level_1: ModuleOp, planned: ModuleOp) -> None:
-    """Asserts that values are equal up to rounding."""
+    """Asserts that the results of `program` are unchanged up to rounding."""
     module = program.module
     want = run_reference(module, inputs(module))
     executable = Executable(planned, sanitize=True, native=False)
@@ -53,7 +54,9 @@ def assert_close(program: Program, level_1: ModuleOp, planned: ModuleOp) -> None
 
 @settings(max_examples=examples(300))
 @given(programs(max_ops=30, is_continuous=True), st.data())
-def test_values_of_random_programs_stay(program: Program, data: st.DataObject) -> None:
+def test_values_of_random_programs_are_unchanged(
+    program: Program, data: st.DataObject
+) -> None:
     ready = run(program.module, *READY[:2])
     ((_, block),) = tensor_functions(ready)
     if found := loops_of(block):
@@ -63,7 +66,7 @@ def test_values_of_random_programs_stay(program: Program, data: st.DataObject) -
 
 @settings(max_examples=examples(150))
 @given(programs(max_ops=40, is_continuous=True))
-def test_the_peak_is_never_higher(program: Program) -> None:
+def test_peak_of_random_programs_never_rises(program: Program) -> None:
     ready = run(program.module, *READY, TGraphSchedule())
     eager = TGraphTile(max_slowdown=100.0, reuse_outputs=False, tile_bytes=1)
     tiled = run(ready, eager)
@@ -72,7 +75,7 @@ def test_the_peak_is_never_higher(program: Program) -> None:
     assert_close(program, tiled, planned)
 
 
-# What JAX writes
+# Programs from JAX.
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -166,7 +169,7 @@ def both_ways(x: Any, w: Any) -> Any:
 
 
 def nearest(x: Any, codes: Any) -> Any:
-    """Operations with several results, some of which are unused."""
+    """Operations with several results, some of them unused."""
     distances = ((x[:, None] - codes) ** 2).sum(-1)
     closest, places = jax.lax.top_k(-distances, 2)
     code = codes[distances.argmin(1)]
@@ -174,8 +177,8 @@ def nearest(x: Any, codes: Any) -> Any:
 
 
 def quantized(x: Any, w: Any) -> Any:
-    """Products of 8-bit integers between an unpadded convolution, which has no tiles,
-    and a product that needs all rows."""
+    """Products of 8-bit integers between an unpadded convolution, which cannot be
+    tiled, and a product that needs all rows."""
 
     def product(x: Any, w: Any) -> Any:
         return jax.lax.dot(x, w, preferred_element_type="int32")
@@ -227,8 +230,8 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
 
 
 def different(block: Block) -> list[tuple[int, int, int]]:
-    """Some loops of a block that compute different operations; those with the most sums
-    come first."""
+    """Up to `SEEDS` loops of a block that contain different operations, with those of
+    the most sums first."""
     ops = list(block.ops)
     found: dict[tuple[int, frozenset[Operation]], tuple[int, tuple[int, int, int]]] = {}
     for number, dim, tiles in loops_of(block):
@@ -243,7 +246,7 @@ def different(block: Block) -> list[tuple[int, int, int]]:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", CASES)
-def test_a_loop_in_other_tiles_is_the_one_that_would_be_found(name: str) -> None:
+def test_changing_the_tile_count_gives_the_searched_loop(name: str) -> None:
     function, arguments = CASES[name]
     module = tensorplan.from_jax(function, *arguments).module
     ready = run(module, ConvertStablehloToTGraph(), *READY[:1], CanonicalizePass())
@@ -266,7 +269,7 @@ def test_a_loop_in_other_tiles_is_the_one_that_would_be_found(name: str) -> None
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", CASES)
-def test_loops_of_programs_compute_the_same(name: str) -> None:
+def test_values_of_jax_programs_are_unchanged(name: str) -> None:
     function, arguments = CASES[name]
     want = jax.tree.leaves(function(*arguments))
     tolerance = 2e-2 if name == "half" else 1e-4
@@ -286,7 +289,7 @@ def test_loops_of_programs_compute_the_same(name: str) -> None:
                 np.testing.assert_allclose(a, b, rtol=tolerance, atol=atol)
 
 
-def test_a_loop_begins_and_ends_with_the_narrowest_values() -> None:
+def test_loop_boundaries_are_the_narrowest_values() -> None:
     function, arguments = CASES["quantized"]
     module = tensorplan.from_jax(function, *arguments).module
     ready = run(module, ConvertStablehloToTGraph(), CanonicalizePass())
@@ -299,8 +302,8 @@ def test_a_loop_begins_and_ends_with_the_narrowest_values() -> None:
     assert [tensor_type_of(value.type).element_type for value in passed] == [i8, i8]
 
 
-def test_what_is_taken_off_sums_is_outside_of_a_loop_with_them() -> None:
-    """As for zero points of weights: the chain reads two products."""
+def test_correction_of_a_sum_stays_outside_of_its_loop() -> None:
+    """The chain reads two products, as with zero points of weights."""
     module = tensorplan.read("""
 func.func @main(%x: tensor<12x8xi8>, %w: tensor<8x6xi8>, %ones: tensor<8xi8>,
                 %v: tensor<6x8xi8>) -> tensor<8xi32> {
@@ -333,7 +336,7 @@ func.func @main(%x: tensor<12x8xi8>, %w: tensor<8x6xi8>, %ones: tensor<8xi8>,
     ]
 
 
-# What it is worth
+# Profitability.
 
 
 def chain(x: Any, w: Any) -> Any:
@@ -342,7 +345,7 @@ def chain(x: Any, w: Any) -> Any:
     return x.sum()
 
 
-def bag(table: Any, ids: Any, weights: Any) -> Any:
+def embedding_bag(table: Any, ids: Any, weights: Any) -> Any:
     """Sums of a few rows of a large table, and their gradient."""
 
     def loss(table: Any, weights: Any) -> Any:
@@ -351,7 +354,7 @@ def bag(table: Any, ids: Any, weights: Any) -> Any:
     return jax.grad(loss, (0, 1))(table, weights)
 
 
-def enlarged(x: Any, w: Any) -> Any:
+def upsampled(x: Any, w: Any) -> Any:
     """An upsampling that repeats each pixel four times, between convolutions."""
     x = jnp.repeat(jnp.repeat(x, 2, 1), 2, 2)
     y = jax.lax.conv_general_dilated(
@@ -382,15 +385,15 @@ def shape(*sizes: int, dtype: str = "float32") -> Any:
         (causal_attention, [shape(8, 4096, 64)] * 3, 8 * 4096 * 4096),
         (rows, [shape(4096, 512), shape(6, 512)], 2_000_000),
         (nearest, [shape(1024, 32), shape(2048, 32)], 300_000),
-        (enlarged, [shape(16, 32, 32, 16), shape(3, 3, 16, 3)], 400_000),
+        (upsampled, [shape(16, 32, 32, 16), shape(3, 3, 16, 3)], 400_000),
         (
-            bag,
+            embedding_bag,
             [shape(10000, 64), shape(256, 32, dtype="int32"), shape(256, 32)],
             200_000,
         ),
     ],
 )
-def test_a_loop_needs_the_memory_of_a_tile(
+def test_arena_has_the_size_of_tiles(
     function: Callable[..., Any], arguments: list[Any], most: int
 ) -> None:
     planned = tensorplan.plan(tensorplan.from_jax(function, *arguments))
@@ -405,9 +408,9 @@ def moments(m: Any, v: Any, w: Any, a: Any, b: Any, x: Any) -> Any:
     return m, v, w - 0.001 * m / (jnp.sqrt(v) + 1e-8), chain(x, jnp.eye(256))
 
 
-def test_no_loop_carries_what_is_assigned_to_variables() -> None:
-    # It could not lie in them: tiles read their old contents. So only the chain becomes
-    # a loop, and the gradient stays whole.
+def test_loops_do_not_carry_values_assigned_to_variables() -> None:
+    # A carried value could not lie in the variable, whose old contents the tiles read.
+    # So only the chain becomes a loop, and the gradient is stored as a whole.
     weights = [shape(1024, 2048)] * 3
     others = [shape(64, 1024), shape(64, 2048), shape(16384, 256)]
     model = tensorplan.from_jax(moments, *weights, *others, donate_argnums=(0, 1, 2))
@@ -416,7 +419,7 @@ def test_no_loop_carries_what_is_assigned_to_variables() -> None:
 
 
 @pytest.mark.thorough
-def test_a_budget_makes_tiles_smaller() -> None:
+def test_budget_makes_tiles_smaller() -> None:
     model = tensorplan.from_jax(chain, shape(8192, 256), shape(256, 256))
     planned = tensorplan.plan(model, budget="160KiB")
     (pool,) = tensorplan.report(planned)["pools"]
@@ -442,8 +445,8 @@ def mixture_of_experts(x: Any, gate: Any, up: Any, down: Any) -> Any:
     return (jnp.einsum("tef,efd->ted", hidden, down) * shares[..., None]).sum(1)
 
 
-def test_tiles_are_smaller_where_that_takes_no_time() -> None:
-    """A matrix of 4 MiB lives in tiles of less than a fourth of IN_CACHE."""
+def test_smaller_tiles_at_no_cost() -> None:
+    """A matrix of 4 MiB is tiled into less than a fourth of `IN_CACHE`."""
     x, mass = normal(1024, 3), np.abs(normal(1024))
     planned = tensorplan.plan(tensorplan.from_jax(gravity, x, mass))
     assert planned_bytes(planned.module) <= IN_CACHE // 4
@@ -451,16 +454,16 @@ def test_tiles_are_smaller_where_that_takes_no_time() -> None:
     np.testing.assert_allclose(got, gravity(x, mass), rtol=2e-4, atol=2e-3)
 
 
-def test_a_little_more_to_read_again_makes_no_larger_tiles() -> None:
-    """Weights of as many bytes as the cache has stay there: a gate's beside them make
-    its tiles no larger."""
+def test_small_second_weight_does_not_enlarge_tiles() -> None:
+    """Weights as large as the cache stay in it. The small weights of a gate beside them
+    do not enlarge the tiles."""
     sizes = ((1024, 64), (64, 8), (8, 64, 256), (8, 256, 64))
     model = tensorplan.from_jax(mixture_of_experts, *(normal(*size) for size in sizes))
     assert planned_bytes(tensorplan.plan(model).module) <= IN_CACHE * 3 // 4
 
 
 def filtered(up: Any, down: Any, places: Any, states: Any, source: Any, to: Any) -> Any:
-    """The sum of squares of messages that depend on distances."""
+    """The sum of squares of messages weighted by functions of distances."""
     apart = places[source] - places[to]
     distances = jnp.sqrt((apart * apart).sum(-1) + 1e-3)
     near = jnp.exp(-((distances[:, None] - jnp.linspace(0, 3, 32)) ** 2))
@@ -468,8 +471,8 @@ def filtered(up: Any, down: Any, places: Any, states: Any, source: Any, to: Any)
     return (jax.ops.segment_sum(messages, to, len(states)) ** 2).sum()
 
 
-def test_loops_that_save_little_may_take_little_longer() -> None:
-    """Loops would save an eighth of the bytes for a tenth of the time."""
+def test_loops_that_save_little_are_not_worth_their_time() -> None:
+    """Loops would save an eighth of the bytes, but take a tenth of the time more."""
     arrays = normal(32, 64), normal(64, 64), normal(256, 3), normal(256, 64)
     ends = np.random.default_rng(0).integers(0, 256, (2, 4096), np.int32)
     gradient = jax.grad(filtered, (0, 1))
@@ -477,8 +480,9 @@ def test_loops_that_save_little_may_take_little_longer() -> None:
     assert "tgraph.tiles" not in str(planned.module)
 
 
-def test_tiles_have_whole_vectors_of_columns() -> None:
-    """Nothing else divides the rows, of which there is a prime number."""
+def test_tiles_do_not_split_vectors() -> None:
+    """The number of rows is prime, and tiles of columns would be narrower than a
+    vector."""
 
     def gated(x: Any, w: Any) -> Any:
         return (jnp.tanh(x @ w) * jax.nn.softmax(x @ w, 0)).sum()
@@ -496,8 +500,9 @@ def discrepancy(x: Any, y: Any) -> Any:
     return similarity(x, x) + similarity(y, y) - 2 * similarity(x, y)
 
 
-def test_equal_peaks_have_a_loop_each() -> None:
-    """No loop around one of three matrices of 4 MiB lowers the peak alone."""
+def test_each_of_several_equal_peaks_gets_a_loop() -> None:
+    """Each of three matrices of 4 MiB makes a peak, so one loop alone does not lower
+    it."""
     x, y = normal(1024, 8), normal(1024, 8) + np.float32(0.25)
     planned = tensorplan.plan(tensorplan.from_jax(discrepancy, x, y))
     assert str(planned.module).count("tgraph.tiles") == 3
@@ -506,9 +511,9 @@ def test_equal_peaks_have_a_loop_each() -> None:
     np.testing.assert_allclose(got, discrepancy(x, y), rtol=1e-4, atol=1e-6)
 
 
-def test_small_values_have_loops_where_these_take_no_time() -> None:
-    """Three matrices of 256 KiB, and one of 100 KiB; but not the layers of a network,
-    whose tiles would all read the weights."""
+def test_small_values_get_loops_at_no_cost() -> None:
+    """Matrices of 256 and of 100 KiB get loops. The layers of a network do not, since
+    each tile would read all weights."""
     x, y = normal(256, 8), normal(256, 8)
     planned = tensorplan.plan(tensorplan.from_jax(discrepancy, x, y))
     assert planned_bytes(planned.module) <= IN_CACHE // 16
@@ -523,9 +528,9 @@ def test_small_values_have_loops_where_these_take_no_time() -> None:
     assert "tgraph.tiles" not in str(planned.module)
 
 
-def test_tiles_write_results_rather_than_add_to_sums() -> None:
-    """The sums over the columns of a matrix in tiles take 2 % fewer bytes than those
-    over its rows, and a fourth longer."""
+def test_tiles_that_write_results_are_preferred_to_sums() -> None:
+    """Tiles that add to sums over columns would take 2 % fewer bytes than tiles that
+    write sums over rows, but a fourth more time."""
 
     def moved(x: Any, mass: Any) -> Any:
         return jax.lax.fori_loop(0, 4, lambda _, x: x + attraction(x, mass) / 64, x)
@@ -536,7 +541,7 @@ def test_tiles_write_results_rather_than_add_to_sums() -> None:
     assert "tgraph.dynamic_update_slice" in text
 
 
-def test_tiles_take_no_more_time_than_is_allowed() -> None:
+def test_max_slowdown_limits_tiles() -> None:
     model = tensorplan.from_jax(chain, shape(8192, 256), shape(256, 256))
     ready = run(model.module, ConvertStablehloToTGraph(), *READY, TGraphSchedule())
     assert run(ready, TGraphTile(max_slowdown=0)).is_structurally_equivalent(ready)
@@ -544,7 +549,7 @@ def test_tiles_take_no_more_time_than_is_allowed() -> None:
     assert "tgraph.while" not in str(run(ready, TGraphTile(tile_bytes=0)))
 
 
-def test_loops_that_need_too_much_are_not_written() -> None:
+def test_time_limit_prevents_loops() -> None:
     model = tensorplan.from_jax(chain, shape(8192, 256), shape(256, 256))
     ready = run(model.module, ConvertStablehloToTGraph(), *READY, TGraphSchedule())
     ((func, _),) = tensor_functions(ready)
@@ -568,7 +573,7 @@ def normalized_as_a_whole(x: Any, w: Any) -> Any:
 
 
 def quantized_images(x: Any, w: Any, u: Any) -> Any:
-    """Images padded with a computed zero point."""
+    """A convolution of images that are padded with a computed zero point."""
 
     def convolution(x: Any, w: Any, padding: str) -> Any:
         dims = "NHWC", "HWIO", "NHWC"
@@ -584,8 +589,8 @@ def quantized_images(x: Any, w: Any, u: Any) -> Any:
     return jnp.round(z * (100 / jnp.abs(z).max())).astype(jnp.int8)
 
 
-def test_loops_compute_again_what_others_are_padded_by_numbers_of() -> None:
-    """None stores what is computed again in another one."""
+def test_loops_recompute_values_needed_for_padding() -> None:
+    """No loop stores a value that another loop recomputes."""
     arrays = normal(1, 128, 128, 4), normal(3, 3, 4, 32), normal(3, 3, 32, 32)
     model = tensorplan.from_jax(quantized_images, *arrays)
     ready = run(model.module, ConvertStablehloToTGraph(), *READY, TGraphSchedule())
@@ -599,7 +604,7 @@ def test_loops_compute_again_what_others_are_padded_by_numbers_of() -> None:
     assert difference.mean() < 0.01
 
 
-def test_what_comes_behind_a_sum_is_in_no_loop_with_it() -> None:
+def test_reader_after_a_reduction_is_excluded_from_its_loop() -> None:
     module = tensorplan.read("""
     func.func @main(%x: tensor<64x4xf32>) -> (tensor<f32>, tensor<64x4xf32>) {
       %0 = tgraph.negate %x : tensor<64x4xf32>
@@ -628,10 +633,10 @@ def kept(x: Any, w: Any) -> Any:
     ("function", "passes"),
     [(quantized_dynamically, 2), (normalized_as_a_whole, 3), (kept, 0)],
 )
-def test_values_are_computed_again_behind_their_reductions(
+def test_values_are_recomputed_after_their_reductions(
     function: Callable[..., Any], passes: int
 ) -> None:
-    """A matrix of 8 MiB needs the memory of a tile."""
+    """A matrix of 8 MiB takes only the memory of a tile."""
     arrays = normal(8192, 64), normal(64, 256)
     model = tensorplan.from_jax(function, *arrays)
     ready = run(model.module, ConvertStablehloToTGraph(), *READY, TGraphSchedule())
@@ -650,9 +655,9 @@ def test_values_are_computed_again_behind_their_reductions(
         np.testing.assert_allclose(own, theirs, rtol=1e-2, atol=atol)
 
 
-def test_a_group_reads_a_transposed_tile_once() -> None:
-    """The group of a GELU has four operations that read what the product of all experts
-    is in another order: each would load it again."""
+def test_group_reads_a_transposed_tile_once() -> None:
+    """Four operations of a GELU's group read the product of all experts in transposed
+    order. The group loads it once, not four times."""
 
     def experts(x: Any, w: Any, u: Any) -> Any:
         hidden = jax.nn.gelu(jnp.einsum("td,edh->eth", x, w))

@@ -1,6 +1,5 @@
-"""Loops over tiles of rows, through windows: convolutions, pooling, residual branches
-with equal bits, and the memory and FLOPs that they need.
-"""
+"""Tests loops over tiles of rows through windows: convolutions, pooling, and residual
+branches. Results are equal bit by bit, and memory and FLOPs are bounded."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -41,7 +40,8 @@ COLUMNS, FEATURES = 3, 2
 
 
 class _Images:
-    """A program on images with integers so small that every sum is exact."""
+    """Builds a random program on images of integers, which are so small that all sums
+    are exact."""
 
     def __init__(self, draw: st.DrawFn):
         self.draw = draw
@@ -76,8 +76,8 @@ class _Images:
         return window, TensorType(f32, (1, rows // stride, COLUMNS, FEATURES))
 
     def padded(self, x: SSAValue, window: dict[str, int]) -> SSAValue:
-        """The image with the window's padding, by a constant, along its rows or
-        transposed."""
+        """Pads the image by a constant as `window` requires, along its rows, in its own
+        or in transposed order. The window then has no padding."""
         order = self.draw(st.sampled_from([(0, 1, 2, 3), (0, 3, 1, 2)]))
         sizes = shape_of(tensor_type_of(x.type))
         low, high = window.pop("low"), window.pop("high")
@@ -161,7 +161,7 @@ class _Images:
 
     def multiply(self) -> None:
         """Multiplies the features of each pixel by a matrix, with rows and columns
-        joined."""
+        merged."""
         x = self.image()
         pixels = shape_of(tensor_type_of(x.type))[1] * COLUMNS
         flat = TensorType(f32, (pixels, FEATURES))
@@ -180,14 +180,14 @@ class _Images:
         self.values.append(self.add(shaping.ReshapeOp([y], result_types=[x.type])))
 
     def count(self) -> None:
-        """Adds the number of its row to each pixel."""
+        """Adds the row's number to each pixel."""
         x = self.image()
         row = {"dimension": IntegerAttr(1, i64)}
         rows = self.add(shaping.IotaOp([], result_types=[x.type], properties=row))
         self.values.append(self.add(ew.AddOp([x, rows], result_types=[x.type])))
 
     def bias(self) -> None:
-        """Adds the same numbers to each pixel."""
+        """Adds the same vector to each pixel."""
         x, bias = self.image(), self.argument(FEATURES)
         features = {"broadcast_dimensions": ints([3])}
         biases = self.add(
@@ -196,7 +196,7 @@ class _Images:
         self.values.append(self.add(ew.AddOp([x, biases], result_types=[x.type])))
 
     def flip(self) -> None:
-        """A view of the rows from the last to the first, which has no tiles."""
+        """Reverses the rows. Such a view cannot be tiled."""
         x = self.image()
         rows = {"dimensions": ints([1])}
         flipped = shaping.ReverseOp([x], result_types=[x.type], properties=rows)
@@ -243,7 +243,7 @@ def is_peeled(loop: TiledLoop | None) -> bool:
 @pytest.mark.thorough
 @settings(max_examples=examples(300))
 @given(networks(), st.data())
-def test_tiles_of_rows_have_the_same_bits(
+def test_values_of_random_networks_are_unchanged(
     program: Program, data: st.DataObject
 ) -> None:
     ready = run(program.module, *READY[:2])
@@ -304,7 +304,7 @@ func.func @main(
     : (SHAPE) -> tensor<f32>
   func.return %h, %i, %j : tensor<1x8x4x2xf32>, tensor<1x2xf32>, tensor<f32>
 }"""
-"""A pad that two windows read, and a pad that one window reads."""
+"""A program with a pad that two windows read, and a pad that one window reads."""
 
 
 @pytest.mark.parametrize(
@@ -312,9 +312,7 @@ func.func @main(
     [("%f", "tensor<1x8x4x2xf32>", 2), ("%c", "tensor<1x10x6x2xf32>", 1)],
     ids=["read by windows", "read by a sum, too"],
 )
-def test_each_tile_pads_what_its_windows_read(
-    also: str, shape: str, padding: int
-) -> None:
+def test_padding_moves_into_tiles(also: str, shape: str, padding: int) -> None:
     module = parse(PADDED.replace("ALSO", also).replace("SHAPE", shape))
     module = run(module, *READY[:2])
     ((_, block),) = tensor_functions(module)
@@ -331,7 +329,7 @@ def test_each_tile_pads_what_its_windows_read(
     assert most == padding
 
 
-# What it is worth
+# Profitability.
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -359,16 +357,18 @@ def two_levels(x: Any, a: Any, b: Any, down: Any, up: Any, c: Any, last: Any) ->
     return jnp.tanh(convolved(h, last))
 
 
-def test_the_last_level_does_not_begin_with_the_first() -> None:
-    """It reads the level below as a whole, which depends on the first."""
+def test_last_level_of_a_unet_is_a_loop_of_its_own() -> None:
+    """The last level reads the whole lower level, which depends on the first level."""
     kernels = [(3, 3, 2, 8), (3, 3, 8, 8), (3, 3, 8, 8), (2, 2, 8, 8), (3, 3, 16, 8)]
     shapes = [(1, 128, 64, 2), *kernels, (1, 1, 8, 1)]
     rng = np.random.default_rng(0)
-    # Small kernels, or each layer multiplies the rounding errors of the one before.
+    # Small kernels, since each layer would otherwise amplify the rounding errors.
     arrays = [rng.standard_normal(shape, np.float32) / 8 for shape in shapes]
     planned = tensorplan.plan(tensorplan.from_jax(two_levels, *arrays))
     level = 4 * 128 * 64 * 8  # bytes
-    assert planned_bytes(planned.module) < 4 * level  # what it joins, and both
+    assert (
+        planned_bytes(planned.module) < 4 * level
+    )  # the joined levels, and their join
     got = Executable(planned.module)(*arrays)[0]
     np.testing.assert_allclose(got, jax.jit(two_levels)(*arrays), atol=1e-5)
 
@@ -448,12 +448,12 @@ MODELS: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_tiles_of_rows_need_little_and_compute_nothing_twice(name: str) -> None:
+def test_memory_and_flops_of_tiled_models(name: str) -> None:
     function, arguments, most = MODELS[name]
     model = tensorplan.from_jax(function, *arguments)
     planned = tensorplan.plan(model)
     assert sum(pool["bytes"] for pool in tensorplan.report(planned)["pools"]) <= most
-    assert flops(planned.module) <= 1.0001 * flops(model.module)  # but for row numbers
+    assert flops(planned.module) <= 1.0001 * flops(model.module)  # plus row numbers
     want = jax.jit(function)(*arguments)
     np.testing.assert_allclose(
         tensorplan.compile(planned)(*arguments), [want], rtol=1e-4, atol=1e-4

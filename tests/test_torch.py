@@ -1,4 +1,4 @@
-"""PyTorch modules: PyTorch's values, training, buffers, sizes, errors."""
+"""Tests `from_torch`: values, training steps, buffers, symbolic sizes and errors."""
 
 # pyright: reportMissingImports=false
 
@@ -38,7 +38,7 @@ class Functions(nn.Module):
 
 
 def model_of(source: Any, inputs: Sequence[Tensor] = (), **options: Any) -> Model:
-    """The imported model, with variables in separate memory from the PyTorch module."""
+    """The imported model, whose variables share no memory with the PyTorch module."""
     model = tensorplan.from_torch(source, inputs, **options)
     held = {name: array.copy() for name, array in model.parameters.items()}
     return replace(model, parameters=held)
@@ -57,7 +57,7 @@ def assert_close(have: np.ndarray, want: Any, name: str = "") -> None:
 
 
 def check(functions: Mapping[str, Callable[..., Any]], *inputs: Tensor) -> None:
-    """Compares reference and planned values with PyTorch's."""
+    """Compares the reference interpreter and the compiled program with PyTorch."""
     module = Functions(list(functions.values()))
     model = model_of(module, inputs)
     want = module(*inputs)
@@ -93,7 +93,7 @@ KERNEL = torch.linspace(-1, 1, 6 * 4 * 3 * 3).cos().reshape(6, 4, 3, 3)
 
 
 def _grown(x: Tensor) -> Tensor:
-    """A loop that reads a value from outside."""
+    """A loop that reads a value defined outside of it."""
     mean = x.mean()
     return torch.while_loop(
         lambda n, y: (n < 5) & (y.sum() < 100),
@@ -526,8 +526,8 @@ FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = 
 }
 
 
-def test_arguments_of_bfloat16() -> None:
-    """NumPy reads no such tensors by DLPack."""
+def test_bfloat16_arguments() -> None:
+    """DLPack does not pass such tensors to NumPy."""
     x = torch.randn(3, 4).to(torch.bfloat16)
     run = tensorplan.compile(model_of(Functions([lambda x: x + x]), (x,)))
     (got,) = run(x)
@@ -549,7 +549,8 @@ def test_values(family: str) -> None:
 
 @pytest.mark.slow
 def test_every_conversion_has_a_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the families above, or in a model."""
+    """Each conversion is used by one of `FAMILIES`, by a model, or by
+    test_torch_compile.py."""
     seen: set[str] = set()
 
     class Seeing(dict[str, Any]):
@@ -563,11 +564,11 @@ def test_every_conversion_has_a_case(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in torch_models.MODELS:
         module, inputs = torch_models.make(name, train=name == "resnet18")
         tensorplan.from_torch(module, inputs)
-    bags = nn.EmbeddingBag(3, 4)  # whose weight asks for gradients
+    bags = nn.EmbeddingBag(3, 4)  # its weight requires gradients
     tensorplan.from_torch(bags, (torch.tensor([[0, 1]]),))
     decomposed = torch.export.export(nn.Linear(4, 2, bias=False), (SIGNED[0],))
-    tensorplan.from_torch(decomposed.run_decompositions())  # to a product
-    of_autograd = {  # see test_torch_compile.py
+    tensorplan.from_torch(decomposed.run_decompositions())  # a product
+    of_autograd = {  # conversions that test_torch_compile.py covers
         *("_efficientzerotensor", "alias", "detach", "empty_permuted"),
         *("lift_fresh_copy", "linalg_vector_norm", "new_empty_strided"),
         *(x for x in program._CONVERSIONS if x.endswith("_backward")),
@@ -597,7 +598,7 @@ def test_element_types(dtype: str) -> None:
     ],
 )
 def test_training_steps(name: str) -> None:
-    """Parameters and statistics after three steps of SGD, as PyTorch has them."""
+    """Parameters and statistics agree with PyTorch's after three steps of SGD."""
     module, (x,) = torch_models.make(name, train=True)
     for part in module.modules():
         if isinstance(part, nn.Dropout):
@@ -619,9 +620,9 @@ def test_training_steps(name: str) -> None:
         np.testing.assert_allclose(have, expected[key], 2e-3, 1e-4, err_msg=key)
 
 
-def test_backward_passes_are_those_of_their_operands() -> None:
-    """The gradient of a convolution whose weight is made of its input leaves out what
-    the weight adds."""
+def test_convolution_backward_keeps_operands_apart() -> None:
+    """The gradient of a convolution with respect to its input does not include the path
+    through the weight, which is computed from the same input."""
 
     def backward(x: Tensor) -> Tensor:
         head, weight = x[:, :2, 2:, 2:], x[:, :, :3, :3]
@@ -646,7 +647,7 @@ def test_gradients_as_results() -> None:
         assert_close(have, parameter.grad)
 
 
-def test_values_are_called_by_the_paths_of_modules() -> None:
+def test_values_are_named_by_module_paths() -> None:
     class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -666,7 +667,7 @@ def test_values_are_called_by_the_paths_of_modules() -> None:
         assert line in text
 
 
-def test_parameters_are_the_modules_memory() -> None:
+def test_parameters_share_the_memory_of_the_module() -> None:
     module = nn.Linear(4, 3)
     imported = tensorplan.from_torch(module, (torch.randn(2, 4),))
     assert list(imported.parameters) == ["weight", "bias"]
@@ -676,7 +677,7 @@ def test_parameters_are_the_modules_memory() -> None:
     assert marks == [False, True, True]
 
 
-def test_batch_norms_go_into_the_weights_but_for_training() -> None:
+def test_batch_norms_are_folded_only_for_inference() -> None:
     torch.manual_seed(0)
     module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten()).eval()
     cast(Any, module)[1].running_mean += 0.5
@@ -695,7 +696,7 @@ def test_batch_norms_go_into_the_weights_but_for_training() -> None:
         assert len(model.parameters) == len(as_it_is.parameters)
 
 
-def test_buffers_that_change_are_variables() -> None:
+def test_mutated_buffers_are_variables() -> None:
     module: Any = torch_models.Cache()
     key, place = torch.ones(1, 4), torch.tensor([3])
     run = tensorplan.compile(tensorplan.from_torch(module, (key, place)))
@@ -705,7 +706,7 @@ def test_buffers_that_change_are_variables() -> None:
     assert module.keys.sum() == 12
 
 
-def test_exported_programs_are_taken() -> None:
+def test_exported_programs() -> None:
     module, inputs = torch_models.make("gpt2_block")
     exported = torch.export.export(module, inputs)
     for given in (exported, exported.run_decompositions()):
@@ -734,7 +735,7 @@ def test_symbolic_sizes(name: str, dynamic: Any, other: Tensor) -> None:
         run(too_many)
 
 
-def test_places_along_a_symbolic_size_with_nan() -> None:
+def test_indices_along_a_symbolic_size_with_nan() -> None:
     functions: Sequence[Callable[[Tensor], Tensor]] = [
         lambda x: torch.argmax(x, 0),
         lambda x: torch.argmin(x, 0),
@@ -748,7 +749,7 @@ def test_places_along_a_symbolic_size_with_nan() -> None:
         assert_close(got, want)
 
 
-def test_one_error_names_all_that_is_not_supported() -> None:
+def test_error_lists_all_unsupported_operations() -> None:
     class Both(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             return F.dropout(x) + x[x > 0].sum()
@@ -772,7 +773,7 @@ def test_one_error_names_all_that_is_not_supported() -> None:
     ],
 )
 def test_rank_0_has_no_dimension(function: Callable[[Tensor], Tensor]) -> None:
-    """PyTorch takes it for one of size 1."""
+    """PyTorch treats such a tensor as one of size 1."""
     with pytest.raises(LocatedError, match="of a tensor of rank 0 is not supported"):
         tensorplan.from_torch(Functions([function]), [torch.tensor(3.0)])
 
@@ -793,7 +794,7 @@ def test_unsupported_operations_in_branches_and_loops() -> None:
     assert len(str(caught.value).splitlines()) == 2
 
 
-def test_what_depends_on_values_or_memory_is_refused() -> None:
+def test_dependence_on_values_or_strides_is_refused() -> None:
     class Both(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             return x.t().as_strided((2, 2), (1, 2)).sum() + torch.nonzero(x).sum()

@@ -1,4 +1,4 @@
-"""`checkpoint_policy` for PyTorch: PyTorch saves the same values as the plan."""
+"""Tests `checkpoint_policy`: PyTorch saves the same values as the plan."""
 
 # pyright: reportMissingImports=false
 
@@ -20,7 +20,7 @@ LAYERS = 4
 
 
 def residual_blocks() -> ModuleOp:
-    """The gradient of blocks `x + down(sin(up(x)))`, as `from_torch` writes it."""
+    """The gradient of blocks `x + down(sin(up(x)))`, as `from_torch` imports them."""
     lines: list[str] = []
     paths: dict[str, str] = {}
 
@@ -69,7 +69,8 @@ def residual_blocks() -> ModuleOp:
 
 
 def planned(module: ModuleOp, budget: str) -> ModuleOp:
-    """A plan that meets the budget by rematerialization only: PyTorch has no tiles."""
+    """A plan that meets the budget only by rematerialization, since PyTorch has no
+    tiles."""
     passes = [
         TGraphRematerialize(budget=budget) if isinstance(p, TGraphRematerialize) else p
         for p in PlanPipeline().passes()
@@ -83,7 +84,7 @@ def planned(module: ModuleOp, budget: str) -> ModuleOp:
     ("budget", "products"),
     [("1.5MiB", [1, 2]), ("1.25MiB", [0, 1, 2]), ("1MiB", [0, 1])],
 )
-def test_blocks_recompute_what_the_plan_recomputes(
+def test_blocks_recompute_the_same_values_as_the_plan(
     budget: str, products: list[int]
 ) -> None:
     found = tensorplan.checkpoint_policy(planned(residual_blocks(), budget))
@@ -98,14 +99,14 @@ def test_blocks_recompute_what_the_plan_recomputes(
     compile(str(found), "policy.py", "exec")
 
 
-def test_without_recomputation_there_is_nothing_to_checkpoint() -> None:
+def test_plan_without_recomputation() -> None:
     found = tensorplan.checkpoint_policy(planned(residual_blocks(), "64MiB"))
     *_, last = str(found).splitlines()
     assert last == "# The plan recomputes nothing: there is nothing to checkpoint."
 
 
-@pytest.mark.filterwarnings("ignore")  # PyTorch's own
-def test_pytorch_runs_the_code_in_less_memory() -> None:
+@pytest.mark.filterwarnings("ignore")  # PyTorch's own warnings
+def test_generated_code_lowers_pytorchs_peak() -> None:
     torch = pytest.importorskip("torch")
     import torch_models
 
@@ -125,7 +126,8 @@ def test_pytorch_runs_the_code_in_less_memory() -> None:
 
 
 def _peak(torch: Any, module: Any, inputs: Any) -> int:
-    """The peak in bytes of the gradients of a step."""
+    """The peak in bytes of PyTorch's allocations while it computes the gradients of a
+    step."""
     profiler = torch.profiler
     cpu = [profiler.ProfilerActivity.CPU]
     with profiler.profile(activities=cpu, profile_memory=True) as found:

@@ -1,4 +1,4 @@
-"""`torch.compile(backend=...)`: PyTorch's values and gradients."""
+"""Tests `torch.compile(backend=...)` against PyTorch's own values and gradients."""
 
 # pyright: reportMissingImports=false
 
@@ -23,18 +23,19 @@ from tensorplan.integrations.torch import backend  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore",
-    "error:PyTorch runs",  # the rest is PyTorch's own
+    "error:PyTorch runs",  # all other warnings are PyTorch's own
 )
 
 
 @pytest.fixture(autouse=True)
-def anew() -> None:
+def reset_torch() -> None:
     torch._dynamo.reset()
     torch.manual_seed(0)
 
 
 def weighted(result: Any) -> Tensor:
-    """A weighted loss, which no norm makes constant."""
+    """A weighted sum of the elements, as a loss. A plain sum would be constant after a
+    norm."""
     y = result[0] if isinstance(result, tuple) else result
     kind = y.dtype if y.is_floating_point() else torch.float32
     return (y * torch.linspace(-1, 1, y.numel(), dtype=kind).reshape(y.shape)).sum()
@@ -53,7 +54,7 @@ def check_training(module: nn.Module, *inputs: Tensor) -> None:
         assert torch.allclose(own, expected, atol=1e-5)
 
 
-def test_the_entry_point_names_the_backend() -> None:
+def test_entry_point_is_the_backend() -> None:
     from importlib.metadata import EntryPoint
 
     group = "torch_dynamo_backends"
@@ -82,7 +83,7 @@ def test_training_models(name: str) -> None:
     check_training(module, *inputs)
 
 
-def test_training_with_all_kinds_of_windows() -> None:
+def test_training_with_convolutions_and_pooling() -> None:
     module = nn.Sequential(
         nn.Conv2d(3, 4, 3, stride=2, padding=1, bias=True),
         nn.MaxPool2d(3, 2, 1),
@@ -201,7 +202,7 @@ def test_operations_in_training(family: str, dtype: Any) -> None:
 
 
 @pytest.mark.filterwarnings("error:PyTorch runs")
-def test_normed_weights_in_training() -> None:
+def test_training_with_weight_norm() -> None:
     conv = nn.Conv1d(2, 3, 2)
     check_training(
         nn.utils.parametrizations.weight_norm(conv, dim=2), torch.randn(1, 2, 4)
@@ -209,9 +210,9 @@ def test_normed_weights_in_training() -> None:
 
 
 @pytest.mark.filterwarnings("error:PyTorch runs")
-def test_complex_numbers_beside_weights() -> None:
-    """As in a state space model: what depends on weights alone is computed once, also
-    from complex constants."""
+def test_weight_expressions_with_complex_constants() -> None:
+    """Values that depend only on weights are computed once, even with complex
+    constants, as in a state space model."""
 
     class Kernel(nn.Module):
         def __init__(self) -> None:
@@ -251,7 +252,7 @@ def test_attention(options: Any, dynamic: bool) -> None:
         return nn.functional.scaled_dot_product_attention(*given, **options)
 
     heads = 1 if "enable_gqa" in options else 2
-    width = 6 if "scale" in options else 8  # of another one, PyTorch makes products
+    width = 6 if "scale" in options else 8  # PyTorch decomposes other widths
     shapes = (2, 2, 3, 8), (2, heads, 4, 8), (2, heads, 4, width)
     given = [torch.randn(shape, requires_grad=True) for shape in shapes]
     compiled = torch.compile(attended, backend=backend, dynamic=dynamic)
@@ -262,7 +263,7 @@ def test_attention(options: Any, dynamic: bool) -> None:
         assert torch.allclose(own, expected, rtol=2e-4, atol=1e-5)
 
 
-def test_attention_with_a_mask_that_learns() -> None:
+def test_attention_with_a_trained_mask() -> None:
     def attended(q: Tensor, mask: Tensor) -> Tensor:
         return nn.functional.scaled_dot_product_attention(q, q, q, mask)
 
@@ -289,10 +290,11 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return made
 
 
-def test_a_backward_pass_drops_what_it_has_read(
+def test_backward_pass_frees_saved_tensors_after_their_last_use(
     built: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stage by stage; and it copies no keys, which lie in another order."""
+    """The backward pass runs in stages, which free saved tensors. It does not copy the
+    keys, which have another layout."""
 
     def copying(tensor: Tensor) -> Tensor:
         assert tensor.is_contiguous()
@@ -304,7 +306,7 @@ def test_a_backward_pass_drops_what_it_has_read(
     assert forward == 1 < backward
 
 
-def test_keys_of_a_cache_are_not_stored_again() -> None:
+def test_attention_does_not_copy_cached_keys() -> None:
     keys, values = torch.randn(2, 2, 4, 512, 16)
     q = torch.randn(2, 4, 1, 16)
     sizes: list[int] = []
@@ -326,7 +328,8 @@ def test_keys_of_a_cache_are_not_stored_again() -> None:
 @pytest.mark.parametrize("is_norm_first", [True, False])
 @pytest.mark.parametrize("masks", ["", "src", "keys", "src keys"])
 def test_encoder_layers_without_gradients(masks: str, is_norm_first: bool) -> None:
-    """PyTorch makes one operation of each; ours is one program."""
+    """PyTorch fuses an encoder layer into one operation, which tensorplan compiles to
+    one program."""
     layer = nn.TransformerEncoderLayer(
         16, 4, 32, activation="gelu", batch_first=True, norm_first=is_norm_first
     ).eval()
@@ -342,7 +345,8 @@ def test_encoder_layers_without_gradients(masks: str, is_norm_first: bool) -> No
 
 
 def test_second_derivatives() -> None:
-    """Of a network at points, in a loss that is differentiated again."""
+    """The loss of a network contains derivatives of the network, and is differentiated
+    again."""
     net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1, bias=False))
 
     class Residual(nn.Module):
@@ -363,8 +367,9 @@ def test_second_derivatives() -> None:
     check_training(Residual(), torch.rand(9, 2))
 
 
-def test_what_a_graph_returns() -> None:
-    """Its inputs as they are, None, numbers, a value twice; buffers in place."""
+def test_kinds_of_graph_results() -> None:
+    """A graph may return its inputs, None, numbers and a value twice, and update
+    buffers in place."""
 
     class Module(nn.Module):
         def __init__(self) -> None:
@@ -409,8 +414,11 @@ class Cache(nn.Module):
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("refused", [False, True])
-def test_what_a_graph_changes(dynamic: bool, training: bool, refused: bool) -> None:
-    """In place, wherever it lies; also where PyTorch runs an operation."""
+def test_mutated_inputs_and_buffers(
+    dynamic: bool, training: bool, refused: bool
+) -> None:
+    """Buffers and inputs are updated in place, also strided ones, and if PyTorch runs
+    one of the operations."""
 
     class Refusing(Cache):
         def forward(
@@ -452,7 +460,7 @@ def test_caches_are_updated_in_place() -> None:
 
 
 class Classifier(nn.Module):
-    """Has weights that are folded, weights that are packed, and unchanged weights."""
+    """A module with folded weights, packed weights, and weights used as they are."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -520,7 +528,7 @@ CHANGES = [function for name, function in globals().items() if name[:7] == "chan
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_changed_weights_count(change: Callable[[Classifier], None]) -> None:
+def test_changed_weights_are_noticed(change: Callable[[Classifier], None]) -> None:
     module, inputs = classifier()
     compiled = torch.compile(module, backend=backend)
     with torch.no_grad():
@@ -545,7 +553,7 @@ def test_weights_are_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
         for count in range(1, 4):
             for _ in range(3):
                 compiled(*inputs)
-            module.tokens.weight.mul_(2)  # read where it is
+            module.tokens.weight.mul_(2)  # used without a copy
             compiled(*inputs)
             assert len(copied) == count
             module.norm.weight.mul_(2)
@@ -553,7 +561,8 @@ def test_weights_are_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("change", [x for x in CHANGES if "through" not in x.__name__])
 def test_frozen_weights(change: Callable[[Classifier], None]) -> None:
-    """What PyTorch counts is noticed."""
+    """With `freezing`, the program notices all changes that PyTorch's version counters
+    record."""
     module, inputs = classifier()
     options = {"freezing": True}
     compiled = torch.compile(module, backend=backend, options=options)
@@ -586,7 +595,7 @@ def test_frozen_weights_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert packed == [0, 4 * module.weight.numel()]
 
 
-def test_weights_that_lie_askew() -> None:
+def test_unaligned_weights() -> None:
     module, inputs = classifier()
     size = 4 * module.conv.weight.numel()
     memory = torch.zeros(size + 1, dtype=torch.uint8).numpy()[1:]
@@ -601,7 +610,7 @@ def test_weights_that_lie_askew() -> None:
             askew *= 2
 
 
-def test_training_between_inference() -> None:
+def test_training_steps_between_inferences() -> None:
     module, inputs = classifier()
     compiled = torch.compile(module, backend=backend)
     optimizer = torch.optim.AdamW(module.parameters())
@@ -634,7 +643,7 @@ def test_layers_that_share_a_graph(kept: int, monkeypatch: pytest.MonkeyPatch) -
     assert len(graphs) == 1
 
 
-def test_weights_of_16_bits() -> None:
+def test_16_bit_weights() -> None:
     module, (images, tokens) = classifier()
     module, images = module.bfloat16(), images.bfloat16()
     compiled = torch.compile(module, backend=backend)
@@ -672,8 +681,8 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return made
 
 
-def test_the_programs_of_a_graph_share_an_arena(built: list[Any]) -> None:
-    """Passes of several sizes may interleave."""
+def test_programs_of_a_graph_share_an_arena(built: list[Any]) -> None:
+    """Forward and backward passes of several sizes may interleave."""
     module = nn.Sequential(nn.Linear(8, 32), nn.Softmax(1), nn.Linear(32, 4), nn.ELU())
     ours = copy.deepcopy(module)
     compiled = torch.compile(ours, backend=backend, dynamic=True)
@@ -691,11 +700,11 @@ def test_the_programs_of_a_graph_share_an_arena(built: list[Any]) -> None:
 
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("refused", [False, True])
-def test_the_backward_pass_computes_in_saved_tensors(
+def test_backward_pass_reuses_memory_of_saved_tensors(
     refused: bool, dynamic: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Any] = []
-    needed: list[int] = []  # by each program, but for workspaces
+    needed: list[int] = []  # bytes that each program needs, without workspaces
     build = integration.Builder.__call__
 
     def building(self: Any, module: Any) -> Any:
@@ -737,8 +746,8 @@ def test_the_backward_pass_computes_in_saved_tensors(
     assert taken[0] <= taken[1] - x.nbytes
 
 
-def test_a_backward_pass_that_runs_twice() -> None:
-    """PyTorch compiles one for that if the first call asks for it."""
+def test_backward_pass_runs_twice_only_if_requested() -> None:
+    """PyTorch compiles a repeatable backward pass only if the first call needs it."""
     x, w = torch.randn(8, 4, requires_grad=True), torch.randn(4, 4)
 
     def function(x: Tensor) -> Tensor:
@@ -759,10 +768,10 @@ def test_a_backward_pass_that_runs_twice() -> None:
         torch.autograd.grad(compiled(x).sum(), x, retain_graph=True)
 
 
-def test_what_is_not_supported_runs_in_pytorch(
+def test_unsupported_operations_run_in_pytorch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """And only that: a program before it, and one after it."""
+    """PyTorch runs only the unsupported operations, between two compiled programs."""
 
     def function(x: Tensor) -> Tensor:
         y = torch.special.airy_ai(x.sin() * 2) + torch.special.bessel_j0(x)
@@ -781,14 +790,14 @@ def test_what_is_not_supported_runs_in_pytorch(
     assert called == [1, 2]
 
 
-def test_nothing_supported() -> None:
+def test_graph_without_supported_operations() -> None:
     compiled = torch.compile(torch.special.airy_ai, backend=backend)
     x = torch.randn(8)
     with pytest.warns(UserWarning, match="special_airy_ai is not supported"):
         assert torch.equal(compiled(x), torch.special.airy_ai(x))
 
 
-def test_weights_beside_what_runs_in_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_of_a_partly_supported_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     class Module(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -818,7 +827,8 @@ def test_weights_beside_what_runs_in_pytorch(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_dropout(dynamic: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyTorch draws, in eager order; all else is one program for each pass."""
+    """PyTorch draws random numbers in eager order, and each pass is still a single
+    program."""
     module = nn.Sequential(
         nn.Linear(8, 16),
         nn.Dropout(0.4),
@@ -842,8 +852,8 @@ def test_dropout(dynamic: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(called) == 6
 
 
-def test_dropout_of_tensors_in_another_order() -> None:
-    """Each element has the number that it has without `torch.compile`."""
+def test_dropout_of_permuted_tensors() -> None:
+    """Each element gets the same random number as without `torch.compile`."""
 
     def dropped(x: Tensor) -> Tensor:
         return nn.functional.dropout(x.sin().transpose(0, 1) * 2)
@@ -857,8 +867,9 @@ def test_dropout_of_tensors_in_another_order() -> None:
         torch.testing.assert_close(*results)
 
 
-def test_tensors_that_do_not_lie_in_rows() -> None:
-    """Negated and conjugated when they are read, at odd addresses, without memory."""
+def test_unusual_memory_layouts() -> None:
+    """Covers lazily negated and conjugated tensors, unaligned addresses, and tensors
+    without memory."""
 
     def function(x: Tensor, y: Tensor) -> Tensor:
         return x * 2 + y * y
@@ -879,14 +890,17 @@ def test_tensors_that_do_not_lie_in_rows() -> None:
         torch.testing.assert_close(*grads)
 
 
-def test_other_devices_are_left_to_pytorch() -> None:
+def test_graphs_on_other_devices_run_in_pytorch() -> None:
     compiled = torch.compile(lambda x: x.sin() * 2, backend="tensorplan")
     with pytest.warns(UserWarning, match="a graph on meta, expected cpu"):
         assert compiled(torch.ones(3, device="meta")).is_meta
 
 
-def test_large_results_have_memory_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each as long as a tensor in it lives, and in its order."""
+def test_memory_of_large_results_is_reused_after_their_death(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The memory of a large result lasts as long as any tensor that views it. Results
+    have PyTorch's strides."""
     monkeypatch.setattr(torch_calls, "RETURNED", 64)
 
     def function(x: Tensor) -> tuple[Tensor, ...]:
@@ -908,7 +922,7 @@ def test_large_results_have_memory_that_stays(monkeypatch: pytest.MonkeyPatch) -
     assert len(places) < 3
 
 
-def test_an_operation_that_breaks_its_promise() -> None:
+def test_operation_with_a_wrong_fake_implementation() -> None:
     @torch.library.custom_op("tensorplan_test::odd", mutates_args=())
     def odd(x: Tensor) -> Tensor:
         return x[:2].double()
@@ -923,7 +937,7 @@ def test_an_operation_that_breaks_its_promise() -> None:
         compiled(torch.randn(6, 8))
 
 
-def test_strides_that_pytorch_reads() -> None:
+def test_as_strided_reads_pytorch_strides() -> None:
     def strided(x: Tensor) -> Tensor:
         return ((x.t() * 2).sin() * 3).as_strided((3, 4), (1, 8), 0) * 2
 
@@ -934,8 +948,9 @@ def test_strides_that_pytorch_reads() -> None:
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_results_lie_in_memory_as_without(training: bool) -> None:
-    """In any order of dimensions, and broadcast; but without gaps."""
+def test_results_have_the_strides_of_eager_results(training: bool) -> None:
+    """The strides agree for permuted and broadcast results. Only results with gaps in
+    memory may have other strides."""
 
     def ordered(x: Tensor) -> tuple[Tensor, ...]:
         y = x.sin()
@@ -957,7 +972,7 @@ def test_results_lie_in_memory_as_without(training: bool) -> None:
 
 
 @torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True)
-def test_sizes_that_depend_on_values() -> None:
+def test_data_dependent_shapes() -> None:
     def positive(x: Tensor) -> Tensor:
         return x[x > 0].sin() * 2
 
@@ -971,7 +986,9 @@ def test_sizes_that_depend_on_values() -> None:
 
 
 @pytest.mark.parametrize("function", [torch.linalg.inv, torch.linalg.cholesky])
-def test_checks_of_symbolic_sizes(function: Callable[[Tensor], Tensor]) -> None:
+def test_run_time_checks_with_symbolic_sizes(
+    function: Callable[[Tensor], Tensor],
+) -> None:
     compiled = torch.compile(function, backend="tensorplan", dynamic=True)
     for size in (3, 4, 5):
         x = torch.randn(2, size, size)
@@ -994,7 +1011,7 @@ def test_new_sizes_in_several_threads() -> None:
         list(pool.map(run, range(4, 16)))
 
 
-def test_random_numbers_are_those_of_pytorch() -> None:
+def test_random_numbers_equal_pytorch_ones() -> None:
     def function(x: Tensor) -> Sequence[Tensor]:
         drawn = torch.rand_like(x) * torch.randn(4, 4) + torch.randn_like(x)
         chances = torch.sigmoid(nn.functional.dropout(x, 0.5))
@@ -1011,7 +1028,7 @@ def test_random_numbers_are_those_of_pytorch() -> None:
 
 
 def test_autocast() -> None:
-    """Norms of bf16 with scales of f32."""
+    """Norms of bf16 values have scales of f32."""
 
     class Module(nn.Module):
         def __init__(self) -> None:
@@ -1042,7 +1059,7 @@ def test_autocast() -> None:
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_constants_assigned_to_parts(dynamic: bool) -> None:
+def test_constants_assigned_to_slices(dynamic: bool) -> None:
     def function(x: Tensor) -> Tensor:
         x = x.clone()
         x[:, 0] = 7
@@ -1071,7 +1088,7 @@ def test_compiled_optimizers(name: str) -> None:
             assert torch.allclose(own, other, rtol=2e-4, atol=1e-6)
 
 
-def test_options_are_those_of_compile() -> None:
+def test_misspelled_and_mistyped_options() -> None:
     compiled = torch.compile(torch.sin, backend=backend, options={"budgte": 1})
     with pytest.raises(Exception, match=r"option is 'budgte', .*did you mean 'budget'"):
         compiled(torch.randn(3))

@@ -1,4 +1,4 @@
-"""A transfer keeps its memory from the operation that starts it until the wait.
+"""Tests that the memory of a transfer is kept from its start until the wait.
 
 Each form starts a transfer from %x, uses %y before the wait and %z after it. %y must
 not share bytes with %x, but %z may.
@@ -59,7 +59,7 @@ MAPS = (
 GROUP = "(!nvgpu.device.async.token) -> !nvgpu.device.async.token"
 COPY = "<{dstElements = 4 : index, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>}>"
 
-FORMS = {  # what starts, and what waits
+FORMS = {  # the operation that starts a transfer, and its wait
     "affine": (
         f'"affine.dma_start"(%x, %c0, %r, %c0, %tag, %c0, %n) {MAPS} : {DMA}',
         '"affine.dma_wait"(%tag, %zero, %n) {tag_map = affine_map<(d) -> (d)>} '
@@ -137,24 +137,24 @@ def test_memory_is_kept_until_the_wait(form: str):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_nobody_waits_for_is_left(form: str):
+def test_buffers_of_transfers_without_a_wait_are_not_planned(form: str):
     start, _ = FORMS[form]
     assert "x" not in offsets(start, "")
 
 
-def test_a_wait_for_another_element_of_the_tag_is_none():
+def test_wait_for_another_element_of_the_tag_does_not_count():
     start, wait = FORMS["memref"]
     assert "x" not in offsets(start, wait.replace("%c0", "%n"))
 
 
-def test_a_wait_that_may_leave_a_group_running_is_none():
+def test_wait_that_may_leave_a_group_running_does_not_count():
     start, wait = FORMS["nvgpu"]
     assert "x" not in offsets(
         start, wait.replace("(%g)", "(%g) <{numGroups = 1 : i32}>")
     )
 
 
-def test_a_token_that_is_handed_to_others_is_not_followed():
+def test_token_with_other_users_is_not_followed():
     start, wait = FORMS["gpu"]
     keep = '"foreign.keep"(%t) : (!gpu.async.token) -> ()'
     assert "x" not in offsets(start, wait + keep)
@@ -166,6 +166,6 @@ def test_two_transfers_with_one_tag_need_two_waits():
     assert "x" in offsets(start + start, wait + wait)
 
 
-def test_unknown_operations_of_a_known_dialect_are_not_taken_for_synchronous():
+def test_unknown_operations_of_a_known_dialect_may_be_asynchronous():
     assert "x" not in offsets(f'"affine.send"(%x) : ({M}) -> ()', "")
     assert "x" not in offsets(f'"linalg.send"(%x) : ({M}) -> ()', "")

@@ -1,7 +1,7 @@
-"""Programs with transfers compute the same values, whenever transfers copy.
+"""Tests that programs with transfers compute the same values, whenever transfers copy.
 
-The executor copies where a transfer starts. The tests also copy at the wait: in a sound
-plan this makes no difference. The reference is the program without spilling, which
+The executor copies when a transfer starts. The tests also copy at the wait: in a sound
+plan, this makes no difference. The reference is the program without spilling, which
 other tests compare with the interpreter.
 """
 
@@ -44,7 +44,8 @@ CAPACITIES = {
     "gpt2_scan_train": 20_000,
     "lenet_train": 400_000,
 }
-"""Models, with the bytes of their fast memory: little more than half of the arena."""
+"""The capacity of the fast memory for each model: a little more than half of its arena,
+in bytes."""
 
 
 @cache
@@ -58,7 +59,7 @@ def on_memrefs(name: str) -> ModuleOp:
 
 @cache
 def with_transfers(name: str) -> ModuleOp:
-    """The plan for a fast memory of `CAPACITIES[name]` bytes, and a slower memory."""
+    """The plan for a fast memory of `CAPACITIES[name]` bytes and a slower memory."""
     module = on_memrefs(name).clone()
     given, _ = argument_bytes(function_of(module), StringAttr("cpu:0"), {})
     copies = '#dlti.map<"bandwidth" = 1, "asynchronous" = true>'
@@ -91,7 +92,7 @@ def late(module: ModuleOp) -> ModuleOp:
 
 
 def inputs(module: ModuleOp) -> Sequence[Array]:
-    """Random positive arguments, as second moments must not be negative."""
+    """Random positive arguments, since second moments must not be negative."""
     rng = np.random.default_rng(0)
     return [
         np.asarray(
@@ -104,7 +105,7 @@ def inputs(module: ModuleOp) -> Sequence[Array]:
 
 
 def values(module: ModuleOp, threads: int = 1, **options: Any) -> Sequence[Array]:
-    """The results of a run; the number of threads affects the order of sums."""
+    """The results of a run. The order of sums depends on the number of threads."""
     return list(Executable(module, threads=threads, **options)(*inputs(module)))
 
 
@@ -115,7 +116,7 @@ def assert_same(found: Sequence[Array], expected: Sequence[Array]) -> None:
 
 @pytest.mark.parametrize("name", marked(CAPACITIES))
 @pytest.mark.parametrize("native", [False, True])
-def test_the_values_are_those_without_spilling(name: str, native: bool) -> None:
+def test_values_equal_those_without_spilling(name: str, native: bool) -> None:
     expected = values(run(on_memrefs(name), PLAN), native=native)
     assert all(np.isfinite(array).all() for array in expected)
     planned = with_transfers(name)
@@ -123,15 +124,15 @@ def test_the_values_are_those_without_spilling(name: str, native: bool) -> None:
     assert_same(values(late(planned), native=native), expected)
     assert_same(values(planned, native=native, sanitize=True), expected)
     in_threads = values(planned, 2, native=native, concurrent=True)
-    for x, y in zip(in_threads, expected, strict=True):  # sums are divided otherwise
+    for x, y in zip(in_threads, expected, strict=True):  # other order of sums
         np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5 * float(np.abs(y).max()))
     stripped = run(planned, PlanStripMemorySpaces())
     assert not starts_of(stripped)
     assert_same(values(stripped, native=native), expected)
 
 
-def test_a_copy_that_comes_too_late_changes_values() -> None:
-    """Else nothing here would find a plan that gives bytes away before the wait."""
+def test_delayed_copy_changes_values() -> None:
+    """Otherwise, these tests could not detect bytes that are reused before the wait."""
     planned = with_transfers("lenet_train")
     expected = values(planned)
     changed = 0
@@ -148,7 +149,7 @@ def test_a_copy_that_comes_too_late_changes_values() -> None:
 
 
 @needs_mlir
-def test_mlir_compiles_what_has_no_memory_spaces() -> None:
+def test_mlir_compiles_plans_without_memory_spaces() -> None:
     planned = with_transfers("lstm_scan_train")
     lowered = run(planned, ConvertTGraphToLinalg(), PlanStripMemorySpaces())
     found = MlirExecutable(lowered, signature(planned), optimized=False)
@@ -192,7 +193,7 @@ func.func @main(%x: !x, %y: !x {tgraph.result = 0 : i32}) {
 
 
 def test_transfers_of_parts() -> None:
-    """Elements that follow one another, from any index on, as MLIR writes them."""
+    """Transfers move consecutive elements from any index on, as MLIR writes them."""
     module = run(tensorplan.read(PARTS), PLAN)
     x = np.arange(32, dtype=np.float32).reshape(8, 4)
     expected = np.where(np.arange(8)[:, None] % 2, -x, x)
@@ -205,7 +206,7 @@ def test_transfers_of_parts() -> None:
 
 
 @needs_mlir
-def test_mlir_moves_the_same_parts() -> None:
+def test_transfers_of_parts_in_mlir() -> None:
     module = run(tensorplan.read(PARTS), PLAN)
     lowered = run(module, ConvertTGraphToLinalg(), PlanStripMemorySpaces())
     x = np.arange(32, dtype=np.float32).reshape(8, 4)
@@ -214,7 +215,7 @@ def test_mlir_moves_the_same_parts() -> None:
 
 
 def tile(row: int, column: int) -> str:
-    """Copies one tile of a matrix in and out."""
+    """Lines that copy one tile of a matrix in and out."""
     n = f"{row}_{column}"
     tile = f'memref<8x8xf32, strided<[32, 1], offset: {32 * row + column}>, "cpu:1">'
     part = f"[{row}, {column}] [8, 8] [1, 1] : !x to {tile}"
@@ -237,7 +238,7 @@ func.func @main(%x: !x, %y: !x {{tgraph.result = 0 : i32}}) {{
 }}"""
 
 
-def test_tiles_of_a_matrix_are_moved_at_strides() -> None:
+def test_transfers_of_tiles_are_strided() -> None:
     module = tensorplan.read(TILES)
     copies = '#dlti.map<"bandwidth" = 1, "asynchronous" = true>'
     target = parse(f"""module attributes {{{TARGET} = #dlti.target_system_spec<
@@ -284,8 +285,8 @@ func.func @main(%x: memref<8x2xf32, "cpu:0">, %y: memref<8xf32, "cpu:1">) {
 
 
 @pytest.mark.parametrize("text", [STRIDED, COLUMN])
-def test_elements_at_strides_are_refused(text: str) -> None:
-    """MLIR does not say which of the two memrefs the strides are of."""
+def test_strides_of_unknown_memref_are_refused(text: str) -> None:
+    """MLIR does not define whether the strides are those of the source or target."""
     module = tensorplan.read(text)
     with pytest.raises(LocatedError, match=r"at strides, expected consecutive"):
         Executable(module)
@@ -320,9 +321,7 @@ func.func @main(%x: memref<8xf32>, %i: index, %j: index, %n: index,
         ((8, 8, 0), ""),
     ],
 )
-def test_elements_that_there_are_not_are_refused(
-    at: tuple[int, int, int], name: str
-) -> None:
+def test_elements_out_of_range_are_refused(at: tuple[int, int, int], name: str) -> None:
     run_it = Executable(tensorplan.read(ANY))
     x, (i, j, n) = np.arange(1, 9, dtype=np.float32), at
     if not name:
@@ -344,7 +343,7 @@ def test_elements_of_other_types_are_refused() -> None:
             refuse(module)
 
 
-def test_what_becomes_of_a_transfer_has_its_location() -> None:
+def test_lowered_transfer_keeps_its_location() -> None:
     before = tensorplan.read(ANY)
     (start,) = (op for op in before.walk() if name_of(op) == "memref.dma_start")
     stripped = run(before, PlanStripMemorySpaces())
@@ -371,8 +370,9 @@ INVALID = {
 
 
 @pytest.mark.parametrize("name", INVALID)
-def test_other_operands_are_refused(name: str) -> None:
-    """xDSL does not know the operation as MLIR has it, and does not verify it."""
+def test_unknown_operand_lists_are_refused(name: str) -> None:
+    """xDSL's definition of the operation differs from MLIR's, so xDSL does not verify
+    it."""
     text = (
         f"func.func @main(%x: {X}, %y: {Y}, %t: {TAG}, %u: memref<*xf32>, %n: index)"
         "{\n"
@@ -380,12 +380,12 @@ def test_other_operands_are_refused(name: str) -> None:
         f'"memref.dma_wait"(%t, %n, %n) : ({TAG}, index, index) -> ()\nfunc.return\n}}'
     )
     module = tensorplan.read(text)
-    run(module, PLAN)  # a remark of plan-check
+    run(module, PLAN)  # plan-check only emits a remark
     with pytest.raises(LocatedError, match="has other operands than two memrefs"):
         run(module, PlanStripMemorySpaces())
 
 
-def test_plan_check_says_so_of_those_that_nothing_waits_for() -> None:
+def test_plan_check_refuses_unknown_operand_lists_without_a_wait() -> None:
     module = tensorplan.read(
         f"func.func @main(%x: {X}, %y: {Y}, %n: index) {{\n"
         f"%t = memref.alloca() : {TAG}\n"
@@ -396,7 +396,7 @@ def test_plan_check_says_so_of_those_that_nothing_waits_for() -> None:
         run(module, PLAN)
 
 
-def test_a_saved_program_has_transfers(tmp_path: Path) -> None:
+def test_saved_program_with_transfers(tmp_path: Path) -> None:
     planned = with_transfers("lstm_scan_train")
     Executable(planned).save(tmp_path / "program.tp")
     loaded = tensorplan.load(tmp_path / "program.tp")

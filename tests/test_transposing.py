@@ -1,4 +1,4 @@
-"""Copies to another order of dimensions, in blocks, compared with NumPy."""
+"""Compares blocked copies that permute dimensions with NumPy."""
 
 from itertools import permutations
 
@@ -17,7 +17,7 @@ RNG = np.random.default_rng(0)
 
 
 def copied(out: Array, x: Array, threads: int = 1) -> bool:
-    """Copies `x` to `out` in blocks if that pays; returns whether it does."""
+    """Copies `x` to `out` in blocks if that pays off, and returns whether it does."""
     if copying := transposing.transpose(out, x):
         for function, arguments in copying.calls(threads):
             function(*arguments)
@@ -27,7 +27,8 @@ def copied(out: Array, x: Array, threads: int = 1) -> bool:
 @pytest.mark.parametrize("dtype", ["i1", "u1", "f2", "i2", "f4", "f8", "c8"])
 @pytest.mark.parametrize("size", [16, 17, 31, 64, 65, 150])
 def test_matrices(dtype: str, size: int) -> None:
-    """The rows and columns that are left over, too; nothing beside is written."""
+    """Rows and columns beyond the last whole block are copied, and nothing else is
+    written."""
     x = RNG.integers(0, 100, (size, 37)).astype(dtype)
     around = np.full((39, size + 2), 7, dtype)
     assert copied(around[1:-1, 1:-1], x.T)
@@ -41,7 +42,7 @@ def test_orders(order: tuple[int, ...]) -> None:
     x = RNG.standard_normal((19, 20, 18, 33)).astype("f4")[:, ::-1]
     out = np.empty(x.transpose(order).shape, "f4")
     assert copied(out, x.transpose(order)) == (order[-1] != 3)
-    if order[-1] != 3:  # else rows stay rows
+    if order[-1] != 3:  # otherwise, the last dimension stays last
         np.testing.assert_array_equal(out, x.transpose(order))
 
 
@@ -52,7 +53,7 @@ def test_threads_share_a_matrix() -> None:
     np.testing.assert_array_equal(out, x.T)
 
 
-def test_a_part_may_be_narrower_than_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_part_narrower_than_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "GRAIN", 1e-3)
     x = np.arange(800, dtype="f4").reshape(40, 20)
     memory = np.full(864, -1, "f4")
@@ -62,22 +63,22 @@ def test_a_part_may_be_narrower_than_a_block(monkeypatch: pytest.MonkeyPatch) ->
     assert (memory[800:] == -1).all()
 
 
-def test_what_is_left_to_others() -> None:
+def test_copies_that_are_not_blocked() -> None:
     out = np.empty((32, 32), "f4")
     row = np.ones(32, "f4")
-    assert not copied(out, np.broadcast_to(row[:, None], (32, 32)))  # repeated
-    assert not copied(out, np.ones((32, 32), "f4"))  # in order
+    assert not copied(out, np.broadcast_to(row[:, None], (32, 32)))  # broadcast
+    assert not copied(out, np.ones((32, 32), "f4"))  # not transposed
     assert not copied(out, np.ones((32, 64), "f4")[:, ::2].T)  # gaps in both
     assert not copied(out[:, :8], np.ones((8, 32), "f4").T)  # less than a block
-    assert not copied(out, np.ones((32, 32), "i4").T)  # other elements
+    assert not copied(out, np.ones((32, 32), "i4").T)  # different element types
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("n", [33, 300, 513])
 @pytest.mark.parametrize(("dims", "kept"), [("0", "1"), ("1", "0"), ("0, 1", "")])
 def test_groups_read_in_order(dims: str, kept: str, n: int, threads: int) -> None:
-    """Several times, beside another array, and in place: where the result lies in what
-    is read, nothing is brought there."""
+    """A group reads a transposed operand several times, beside another array, and in
+    place. If the result may overwrite the operand, no copy is made."""
     t, r = f"tensor<{n}x{n}xf32>", f"tensor<{f'{n}x' if kept else ''}f32>"
     kept = f": {kept}" if kept else ""
     module = parse(f"""

@@ -1,4 +1,4 @@
-"""`canonicalize` rewrites contractions that sum nothing to elementwise products."""
+"""Tests that `canonicalize` makes contractions without sums elementwise products."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ import tensorplan
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 
-# The operands' shapes, their batch and their summed dimensions, the result's shape
+# The operands' shapes, batch dimensions, contracted dimensions, and the result's shape.
 PRODUCTS = [
     ((), (), ((), ()), ((), ()), ()),
     ((), (3, 4), ((), ()), ((), ()), (3, 4)),
@@ -32,7 +32,7 @@ def _type(shape: Sequence[int], element: str) -> str:
     ("element", "wide"), [("f32", "f32"), ("f32", "f64"), ("i32", "i32"), ("i8", "i32")]
 )
 @pytest.mark.parametrize(("left", "right", "batch", "summed", "result"), PRODUCTS)
-def test_same_values(
+def test_equal_values(
     left: tuple[int, ...],
     right: tuple[int, ...],
     batch: tuple[tuple[int, ...], ...],

@@ -1,4 +1,5 @@
-"""An operation that a table of the dialect lacks is refused, with its location."""
+"""Tests that operations missing in a table of the dialect are refused with their
+location."""
 
 from collections.abc import Callable
 
@@ -22,7 +23,7 @@ from tensorplan.runtime.executor import Executable
 
 @irdl_op_definition
 class NextAfterOp(BinaryOp):
-    """The floating-point number after the first operand, towards the second."""
+    """The next floating-point number after the first operand, towards the second."""
 
     name = "tgraph.next_after"
 
@@ -87,7 +88,7 @@ def by_linalg(module: ModuleOp) -> None:
         (by_linalg, "next_after has no upstream form on elements of type f32"),
     ],
 )
-def test_it_is_refused(
+def test_operation_without_a_table_entry_is_refused(
     body: str, level: Callable[[ModuleOp], None], message: str
 ) -> None:
     text = f"""func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
@@ -129,7 +130,7 @@ def mine() -> ModuleOp:
         (by_linalg, "has no upstream form on elements of type f32"),
     ],
 )
-def test_so_is_one_of_another_package(
+def test_operation_of_another_package_is_refused(
     level: Callable[[ModuleOp], None], message: str
 ) -> None:
     with pytest.raises(LocatedError, match=rf"^program:3:8: mine.softsign {message}"):
@@ -138,21 +139,21 @@ def test_so_is_one_of_another_package(
 
 @pytest.fixture
 def softsign(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Adds a formula for the operation of another package."""
+    """Registers a formula for the operation of another package."""
     monkeypatch.setitem(FORMULAS, SoftsignOp, {})
     formula(SoftsignOp, FLOAT)(lambda x: x / (1 + abs(x)))
 
 
 @pytest.mark.usefixtures("softsign")
 @pytest.mark.parametrize("native", [True, False])
-def test_it_runs_if_it_has_a_formula(native: bool) -> None:
+def test_operation_with_a_formula_runs(native: bool) -> None:
     x = np.array([-2, -0.5, 0, 3], np.float32)
     (result,) = Executable(tensorplan.plan(mine()), native=native)(x)
     np.testing.assert_allclose(result, np.tanh(x) / (1 + np.abs(np.tanh(x))), 1e-6)
 
 
 @pytest.mark.usefixtures("softsign")
-def test_its_formula_has_an_upstream_form() -> None:
+def test_formula_is_converted_to_upstream_dialects() -> None:
     planned = tensorplan.plan(mine())
     driver.run(tensorplan.context(), planned, [ConvertTGraphToLinalg()])
     assert "math.absf" in str(planned)

@@ -1,4 +1,4 @@
-"""Loops that compute element by element are unrolled, so that groups compute them."""
+"""Tests that elementwise loops are unrolled, so that they can be fused."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ import tensorplan
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.9])
-def test_random_bits_are_computed_where_they_are_read(rate: float) -> None:
-    """Dropout draws as many bits as the activation has; none of them are stored."""
+def test_random_bits_are_not_stored(rate: float) -> None:
+    """Dropout draws one number for each element of the activation."""
     jax = pytest.importorskip("jax")
 
     def dropped(x: Any, key: Any) -> Any:

@@ -1,4 +1,5 @@
-"""Groups that end with an update of a slice: values, no copies, and refusals."""
+"""Tests groups that end with an in-place update of a slice: values, copies, and
+refusals."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -51,7 +52,7 @@ def copied(module: ModuleOp) -> int:
 
 
 def rows(x: Any) -> Any:
-    """A scan that writes a stack besides its carried value."""
+    """A scan that stacks values besides its carried value."""
 
     def body(c: Any, r: Any) -> Any:
         c = jnp.tanh(c * 0.9 + r)
@@ -74,14 +75,14 @@ def normalized(x: Any) -> Any:
 def products(x: Any, w: Any) -> Any:
     def body(c: Any, r: Any) -> Any:
         y = jnp.tanh(r @ w)
-        return c + jnp.sum(y), (y, y * 2)  # these read the first's row
+        return c + jnp.sum(y), (y, y * 2)  # both read the first row
 
     return lax.scan(body, 0.0, x)
 
 
 def adam(p: Any, m: Any, v: Any, g: Any) -> Any:
-    """Adam: old rows are read where new ones are written; other updates read the new
-    ones."""
+    """A step of Adam that reads old rows where it writes new ones. Other updates read
+    the new rows."""
 
     def body(state: Any, i: Any) -> Any:
         p, m, v = state
@@ -93,7 +94,7 @@ def adam(p: Any, m: Any, v: Any, g: Any) -> Any:
 
 
 def middle(x: Any) -> Any:
-    """Strided rows, along a dimension other than the first."""
+    """Updates of strided rows, along a dimension other than the first."""
 
     def body(i: Any, y: Any) -> Any:
         r = lax.dynamic_index_in_dim(x, i, 0, False)
@@ -103,7 +104,7 @@ def middle(x: Any) -> Any:
 
 
 def shifted(x: Any) -> Any:
-    """Reads another row of the stack than it writes; starts are clamped."""
+    """Reads and writes different rows of the stack, with starts that are clamped."""
 
     def body(i: Any, y: Any) -> Any:
         before = lax.dynamic_index_in_dim(y, i - 1, 0, False)
@@ -136,7 +137,7 @@ def summed(x: Any) -> Any:
 
 
 Case = tuple[Callable[..., Any], tuple[tuple[int, ...], ...], int]
-CASES: dict[str, Case] = {  # and how many updates are in place, at least
+CASES: dict[str, Case] = {  # and the least number of in-place updates
     "rows": (rows, ((6, 2048),), 1),
     "backwards": (backwards, ((6, 2048),), 1),
     "normalized": (normalized, ((6, 8, 256),), 1),
@@ -165,7 +166,7 @@ def test_values(name: str, options: dict[str, Any]) -> None:
             np.testing.assert_allclose(a, b, 1e-4, 1e-5)
 
 
-def test_no_row_is_stored_beside_its_stack() -> None:
+def test_rows_are_not_stored_outside_of_the_stack() -> None:
     module = planned(adam, *(floats(3, 64, 64) for _ in range(4)))
     (pool,) = tensorplan.report(module)["pools"]
     assert pool["bytes"] < 1024
@@ -174,7 +175,7 @@ def test_no_row_is_stored_beside_its_stack() -> None:
 
 
 def test_chains_of_updates_store_nothing() -> None:
-    """Rows of one array, at numbers and at the counter, one after the other."""
+    """Rows of one array are updated in sequence, at constants and the loop counter."""
 
     def function(x: Any, u: Any) -> Any:
         def body(i: Any, x: Any) -> Any:
@@ -208,7 +209,7 @@ def test_types(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["f8", "c8"])
-def test_what_numpy_multiplies_is_copied(dtype: str) -> None:
+def test_products_computed_by_numpy_are_copied(dtype: str) -> None:
     with jax.enable_x64(True):
         x, w = floats(3, 4, 64, dtype=dtype), floats(64, 256, dtype=dtype)
 
@@ -222,8 +223,8 @@ def test_what_numpy_multiplies_is_copied(dtype: str) -> None:
         np.testing.assert_allclose(Executable(module)(x, w)[1], want, 1e-5, 1e-5)
 
 
-def test_a_counter_waits_for_those_that_read_a_row() -> None:
-    """Its old value is not kept for them."""
+def test_carried_value_is_updated_after_its_readers() -> None:
+    """The old carried value is not saved for readers after its update."""
 
     def function(x: Any) -> Any:
         def body(c: Any, r: Any) -> Any:
@@ -243,7 +244,7 @@ def test_a_counter_waits_for_those_that_read_a_row() -> None:
 
 @with_each_mlir
 @pytest.mark.parametrize("name", ["rows", "products", "adam", "middle"])
-def test_mlir_writes_them_in_place(name: str, tools: Tools) -> None:
+def test_values_in_mlir(name: str, tools: Tools) -> None:
     function, shapes, _ = CASES[name]
     arrays = [abs(floats(*shape)) for shape in shapes]
     module = planned(function, *arrays)
@@ -253,7 +254,7 @@ def test_mlir_writes_them_in_place(name: str, tools: Tools) -> None:
         np.testing.assert_allclose(a, b, 1e-4, 1e-5)
 
 
-def test_saved_programs_have_them(tmp_path: Path) -> None:
+def test_saved_programs(tmp_path: Path) -> None:
     x = floats(6, 2048)
     run = tensorplan.compile(planned(rows, x))
     tensorplan.save(run, tmp_path / "a.plan")
@@ -289,14 +290,14 @@ def checked(read: str, member: str) -> None:
     PlanCheck().apply(tensorplan.context(), tensorplan.read(text))
 
 
-def test_plan_check_proves_the_same_slice() -> None:
+def test_plan_check_accepts_equal_slices() -> None:
     checked("%a, %c", SINE)
 
 
 @pytest.mark.parametrize(
     ("read", "member"), [("%b, %c", SINE), ("%c, %a", SINE), ("%a, %c", REVERSED)]
 )
-def test_plan_check_refuses_others(read: str, member: str) -> None:
-    """Elements that may have been overwritten: of another slice, or elsewhere in it."""
+def test_plan_check_refuses_different_slices(read: str, member: str) -> None:
+    """The group may read overwritten elements, of another slice or in another order."""
     with pytest.raises(LocatedError, match="before reading all of it"):
         checked(read, member)

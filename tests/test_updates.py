@@ -1,4 +1,4 @@
-"""Parts of variables updated in place: values, copies, and predicted bytes."""
+"""Tests in-place updates of parts of variables: values, copies, and predicted bytes."""
 
 import pytest
 from levels import READY, REST, inputs, modeled_bytes
@@ -19,7 +19,7 @@ PART = """
     limit_indices = array<i64: 4, 8>, strides = array<i64: 1, 1>}
     : (tensor<4x8xf32>) -> tensor<2x8xf32>
 """
-"""An update of rows 2 and 3 of a variable."""
+"""Reads a variable and slices its rows 2 and 3, for an update."""
 
 PUT = """
   %u = tgraph.dynamic_update_slice %w, %n, %c2, %c0 outs(%v)
@@ -36,7 +36,8 @@ func.func @main(%v: !tgraph.variable<tensor<4x8xf32>>, %x: {type}) -> {type} {{
 
 
 def planned_with_values(module: ModuleOp) -> ModuleOp:
-    """Plans a module and compares its values with the reference interpreter."""
+    """Plans `module`, and compares its values with the reference interpreter, and its
+    lower bound with the prediction."""
     ready = run(module, *READY[:1])
     planned = run(ready, *REST)
     want = run_reference(ready, inputs(ready))
@@ -56,15 +57,15 @@ def copies(module: ModuleOp) -> int:
     return text.count("memref.copy") + text.count("dynamic_update_slice")
 
 
-def test_a_part_is_computed_in_place() -> None:
+def test_update_is_computed_in_place() -> None:
     planned = planned_with_values(
         program(f"{PART} %n = tgraph.add %p, %x : tensor<2x8xf32> {PUT}")
     )
-    assert copies(planned) == 1  # of the argument that is returned
+    assert copies(planned) == 1  # a copy of the returned argument
     assert "memref.alloc" not in str(planned)
 
 
-def test_a_row_gets_its_other_dimension_behind() -> None:
+def test_reshaped_row_is_updated_in_place() -> None:
     row = PART.replace("limit_indices = array<i64: 4,", "limit_indices = array<i64: 3,")
     body = f"""
       {row.replace("-> tensor<2x8", "-> tensor<1x8")}
@@ -73,7 +74,7 @@ def test_a_row_gets_its_other_dimension_behind() -> None:
       %n = tgraph.reshape %m : (tensor<8xf32>) -> tensor<1x8xf32>
       {PUT.replace("tensor<2x8", "tensor<1x8")}"""
     planned = planned_with_values(program(body, type="tensor<8xf32>"))
-    assert copies(planned) == 1  # of the argument that is returned
+    assert copies(planned) == 1  # a copy of the returned argument
     assert "memref.alloc" not in str(planned)
 
 
@@ -107,7 +108,7 @@ NOT_IN_PLACE = {
 
 
 @pytest.mark.parametrize("why", NOT_IN_PLACE)
-def test_a_part_is_copied(why: str) -> None:
+def test_updates_that_need_a_copy(why: str) -> None:
     planned = planned_with_values(program(NOT_IN_PLACE[why], "%r"))
     assert "dynamic_update_slice" in str(planned)
 
@@ -129,7 +130,7 @@ OVERLAPPING = """
 """Two updates of overlapping parts."""
 
 
-def test_a_part_that_is_read_behind_the_next_update_stays() -> None:
+def test_part_read_after_the_next_update_is_kept() -> None:
     body = OVERLAPPING + "%r = tgraph.negate %m : tensor<32xf32>"
     planned_with_values(
         parse(f"""
@@ -150,7 +151,7 @@ func.func @main(%w: tensor<64xf32>) -> (tensor<64xf32>, tensor<32xf32>) {{
 
 @pytest.mark.parametrize("start", ["", "negate"])
 def test_updates_outside_of_variables_are_in_place(start: str) -> None:
-    """What the caller keeps is copied into the result first."""
+    """An argument that the caller keeps is first copied into the result."""
     body = OVERLAPPING.replace("OUTS", "")
     if start:
         body = "%w = tgraph.negate %x : tensor<64xf32>" + body
@@ -165,8 +166,9 @@ func.func @main({"%x" if start else "%w"}: tensor<64xf32>) -> tensor<64xf32> {{
     assert "memref.alloc" not in str(planned)
 
 
-def test_a_variable_is_written_once_an_update_has_begun() -> None:
-    """The result has the old contents by then, and the part: nothing is saved."""
+def test_variable_is_written_after_the_first_update() -> None:
+    """The result then contains the old contents and the first part, so nothing else is
+    saved."""
     body = f"""
   %w = tgraph.read %v : tensor<64xf32>
   {OVERLAPPING}
@@ -215,7 +217,7 @@ OWN = "%z = tgraph.negate %y : tensor<4x8xf32>"
         (NEW + UPDATE + OWN + READ.replace("%x :", "%p :"), "%z"),
     ],
 )
-def test_what_lies_in_a_concatenation_is_read_later(
+def test_part_of_a_concatenation_is_read_after_its_update(
     body: str, result: str, start: str
 ) -> None:
     planned_with_values(
@@ -228,7 +230,7 @@ func.func @main(%x: tensor<2x8xf32>, %i: tensor<i32>)
     )
 
 
-def test_a_part_of_a_result_is_not_written_over() -> None:
+def test_part_of_a_result_is_not_overwritten() -> None:
     update = UPDATE.replace("%c,", "%a,").replace("4x8", "2x8").replace("%p", "%q")
     update = update.replace("2x8xf32>, tensor<i32>", "1x8xf32>, tensor<i32>", 1)
     planned_with_values(
@@ -245,7 +247,7 @@ func.func @main(%x: tensor<2x8xf32>, %g: tensor<1x8xf32>)
     )
 
 
-def test_what_is_updated_is_computed_in_the_result() -> None:
+def test_updated_value_is_computed_in_the_result() -> None:
     types = "(tensor<4x8xf32>, tensor<2x8xf32>, tensor<i32>, tensor<i32>)"
     module = parse(f"""
 func.func @main(%x: tensor<4x8xf32>, %i: tensor<i32>, %p: tensor<2x8xf32>)
@@ -264,7 +266,7 @@ def test_starts_are_clamped() -> None:
     assert copies(planned_with_values(program(body))) == 1
 
 
-def test_parts_are_read_after_the_next_is_written() -> None:
+def test_updated_parts_are_read_after_the_next_update() -> None:
     planned_with_values(
         program(
             f"""{PART} %n = tgraph.add %p, %x : tensor<2x8xf32> {PUT}
@@ -291,7 +293,7 @@ UPDATES = """
 
 
 def sliced(body: str) -> tuple[int, int]:
-    """The bytes before and after the pass; compares values."""
+    """The modeled bytes before and after `tgraph-tile`. Compares values."""
     module = parse(f"""
 func.func @main(%v: !tgraph.variable<tensor<64x64xf32>>, %x: tensor<8x64xf32>)
     -> tensor<8x64xf32> {{
@@ -313,7 +315,7 @@ func.func @main(%v: !tgraph.variable<tensor<64x64xf32>>, %x: tensor<8x64xf32>)
     return modeled_bytes(ready), modeled_bytes(cut)
 
 
-def test_a_variable_is_updated_in_pieces() -> None:
+def test_variable_is_updated_in_tiles() -> None:
     before, after = sliced(f"{UPDATES} %r = tgraph.negate %x : tensor<8x64xf32>")
     assert after == before // 8
 
@@ -322,16 +324,16 @@ def test_a_variable_is_updated_in_pieces() -> None:
     "reader",
     [
         "%r = tgraph.dot_general %x, %w",  # the old contents, later
-        "%r = tgraph.dot_general %x, %n",  # the new ones
+        "%r = tgraph.dot_general %x, %n",  # the new contents
     ],
 )
-def test_all_of_a_variable_is_read(reader: str) -> None:
+def test_whole_variable_is_read_after_tiled_updates(reader: str) -> None:
     sliced(f"""{UPDATES} {reader} {{lhs_contracting_dimensions = array<i64: 1>,
       rhs_contracting_dimensions = array<i64: 0>}}
       : (tensor<8x64xf32>, tensor<64x64xf32>) -> tensor<8x64xf32>""")
 
 
-def test_a_piece_that_reads_all_of_what_it_writes_is_refused() -> None:
+def test_tiles_that_read_the_whole_variable_are_not_made() -> None:
     before, after = sliced("""
       %w = tgraph.read %v : tensor<64x64xf32>
       %g = tgraph.dot_general %w, %w {lhs_contracting_dimensions = array<i64: 1>,

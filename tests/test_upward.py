@@ -1,4 +1,4 @@
-"""Upward branch and bound decides exactly what fits, for buffers of every kind."""
+"""Tests that upward branch and bound decides exactly which capacities suffice."""
 
 import itertools
 import random
@@ -18,7 +18,7 @@ from tensorplan.planning.solver.upward import UpwardSearch
 
 @st.composite
 def any_buffers(draw: st.DrawFn) -> list[Buffer]:
-    """Buffers with gaps and alignments; the first may have a given offset."""
+    """Buffers with gaps and alignments, of which the first may have a given offset."""
     buffers: list[Buffer] = []
     largest = draw(st.sampled_from([3, 12, 40]))
     for i in range(draw(st.integers(1, 6))):
@@ -34,7 +34,7 @@ def any_buffers(draw: st.DrawFn) -> list[Buffer]:
 
 
 def minimum(buffers: list[Buffer]) -> int:
-    """The minimum peak by brute force: first fit in some order is optimal."""
+    """The minimum peak, by brute force: first fit in some order is optimal."""
     gaps = Gaps(buffers)
     orders = itertools.permutations(range(len(buffers)))
     return min(peak_of(buffers, gaps.place(order)) for order in orders)
@@ -42,7 +42,7 @@ def minimum(buffers: list[Buffer]) -> int:
 
 @given(any_buffers(), st.randoms(use_true_random=False))
 @settings(max_examples=examples(500), deadline=None)
-def test_finds_a_plan_exactly_where_there_is_one(
+def test_plan_is_found_exactly_if_one_exists(
     buffers: list[Buffer], chance: random.Random
 ) -> None:
     least = minimum(buffers)
@@ -63,8 +63,8 @@ def test_auto_proves_plans_of_any_kind(buffers: list[Buffer]) -> None:
     assert plan.peak == minimum(buffers)
 
 
-def test_irregular_problems_take_a_small_share_of_the_work() -> None:
-    """Without numba, what has no proof takes seconds, not minutes."""
+def test_irregular_problems_spend_little_of_the_budget() -> None:
+    """Without numba, an unproved problem takes seconds, not minutes."""
     chance = random.Random(2)
     starts = [chance.randrange(20) for _ in range(20)]
     buffers = [
@@ -85,7 +85,7 @@ def test_irregular_problems_take_a_small_share_of_the_work() -> None:
 
 
 @pytest.mark.parametrize("size", [2**62, 10**30])
-def test_sums_of_any_size_are_right(size: int) -> None:
+def test_sizes_beyond_64_bits(size: int) -> None:
     buffers = [Buffer(str(n), size - n, n % 3, n % 3 + 2, 1 + n % 2) for n in range(5)]
     plan = solve(Problem(buffers), "auto", Limits(effort=0.01))
     assert plan.peak == minimum(buffers)

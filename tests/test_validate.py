@@ -1,4 +1,4 @@
-"""What `validate` accepts and refuses, for each reason."""
+"""Tests the plans that `validate` accepts and refuses, for each reason."""
 
 from random import Random
 
@@ -23,7 +23,7 @@ def test_sound() -> None:
     assert reason([]) is None
 
 
-def test_one_offset_each() -> None:
+def test_number_of_offsets() -> None:
     assert reason([A, B], 0) == "there are 1 offsets, expected 2"
     assert reason([A], 0, 8) == "there are 2 offsets, expected 1"
 
@@ -41,20 +41,20 @@ def test_offsets() -> None:
     assert reason([at_0], 8) == "buffer a has offset 8, expected 0"
 
 
-def test_a_shared_byte() -> None:
+def test_shared_byte() -> None:
     shared = "buffers a and b are both live in step 1 and share byte 7"
     assert reason([A, B], 0, 7) == shared
     assert reason([A, B], 0, 0) == (
         "buffers a and b are both live in step 1 and share byte 0"
     )
-    # The other one begins to live below.
+    # The buffer at the lower offset starts to live later.
     assert reason([Buffer("a", 8, 0, 9), Buffer("b", 8, 1, 3)], 7, 0) == (
         "buffers b and a are both live in step 1 and share byte 7"
     )
 
 
-def test_beside_many() -> None:
-    """Only the neighbors count, on both sides."""
+def test_neighbors_among_many_buffers() -> None:
+    """Only the neighbors on both sides matter."""
     row = [Buffer(f"r{n}", 8, 0, 9) for n in range(4)]
     assert reason([*row, Buffer("b", 8, 1, 2)], 0, 8, 24, 32, 16) is None
     assert reason([*row, Buffer("b", 9, 1, 2)], 0, 8, 24, 32, 16) == (
@@ -66,8 +66,8 @@ def test_beside_many() -> None:
 
 
 @pytest.mark.parametrize("waits", [0, 999, 1000, 1001, 1999, 2000, 2499])
-def test_beside_thousands(waits: int) -> None:
-    """Neighbors count wherever they lie among all that is live."""
+def test_neighbors_among_thousands_of_buffers(waits: int) -> None:
+    """Neighbors are found at any position among all live buffers."""
     buffers = [Buffer(str(n), 8, int(n == waits), 3) for n in range(2500)]
     offsets = [8 * n for n in range(2500)]
     assert reason(buffers, *offsets) is None
@@ -77,8 +77,8 @@ def test_beside_thousands(waits: int) -> None:
         assert reason(buffers, *offsets[:waits], 8 * waits + 1, *offsets[waits + 1 :])
 
 
-def test_beside_what_lies_far_away() -> None:
-    """Of three thousand buffers, the first and the last live together."""
+def test_first_and_last_of_thousands_of_buffers() -> None:
+    """Of three thousand buffers, only the first and the last are live together."""
     buffers = [
         Buffer(str(n), 8, n % 2999 and 1, 1 + (n % 2999 and 1)) for n in range(3000)
     ]
@@ -106,7 +106,7 @@ def test_gaps() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_as_comparing_every_pair(seed: int) -> None:
+def test_agrees_with_comparing_every_pair(seed: int) -> None:
     random = Random(seed)
     for _ in range(20):
         buffers = [

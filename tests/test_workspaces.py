@@ -1,4 +1,4 @@
-"""Kernel workspaces are planned: runs need no more memory, and values are equal."""
+"""Tests planned kernel workspaces: runs need no other memory, and values stay equal."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ from tensorplan.runtime.program.workspaces import Workspaces
 
 KERNELS = ("native", "numpy")
 
-# A product whose operands no library takes as they are: both are copied.
+# A product for which all kernels copy both operands into another layout.
 PRODUCT = """
 func.func @main(%x: memref<8x4x6xf64>, %w: memref<6x8x5xf64> {MARK},
                 %y: memref<4x5xf64> {tgraph.result = 0 : i64}) {
@@ -55,8 +55,8 @@ func.func @main(%x: memref<8x4x6xf64>, %w: memref<6x8x5xf64> {MARK},
 
 
 @pytest.fixture(autouse=True)
-def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forgets kernels that a test has registered."""
+def without_registered_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forgets the kernels that the test registers."""
     monkeypatch.setattr(workspaces, "_measures", dict(workspaces._measures))
 
 
@@ -75,7 +75,7 @@ def with_workspaces(module: ModuleOp, kernels: str = "numpy") -> ModuleOp:
 
 
 def owners(module: ModuleOp) -> list[TensorOp]:
-    """The operations with workspaces."""
+    """The operations that have a workspace."""
     return [op for op in module.walk() if isinstance(op, TensorOp) and op.workspace]
 
 
@@ -91,7 +91,7 @@ def arena(module: ModuleOp) -> int:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("path", model_files())
-def test_nothing_comes_on_top_of_the_arena(path: Path) -> None:
+def test_arena_includes_all_workspaces(path: Path) -> None:
     module = tensorplan.from_stablehlo(path).module
     without = tensorplan.plan(module)
     for kernels in KERNELS:
@@ -99,7 +99,8 @@ def test_nothing_comes_on_top_of_the_arena(path: Path) -> None:
         planned = tensorplan.plan(module, workspaces=kernels)
         together = Executable(planned, native=kernels == "native")
         assert together.scratch_bytes == 0
-        # A workspace lies where others do not live: never beside all of them.
+        # Workspaces share bytes with dead buffers, so the arena grows by at most their
+        # bytes.
         assert arena(planned) <= arena(without) + apart.scratch_bytes
         assert_same(run(together), run(apart))
 
@@ -126,8 +127,9 @@ func.func @main(%g: tensor<8x32x8x8xf32>, %k: tensor<32x16x3x3xf32>,
 }"""
 
 
-def test_operands_of_kernels_with_workspaces_stay_apart() -> None:
-    """Computed over `%y`, the convolution would need room for its own result."""
+def test_kernel_with_workspace_is_not_computed_in_place() -> None:
+    """If the convolution overwrote `%y`, its kernel would need a workspace for its
+    result."""
     planned = tensorplan.plan(parse(MASKED), workspaces="native")
     together = Executable(planned)
     assert together.scratch_bytes == 0
@@ -135,7 +137,7 @@ def test_operands_of_kernels_with_workspaces_stay_apart() -> None:
     assert_same(run(together), run(apart))
 
 
-def test_loops_have_workspaces_too() -> None:
+def test_operations_in_loops_have_workspaces() -> None:
     module = tensorplan.from_stablehlo(MODELS / "lstm_scan_train.mlir").module
     planned = tensorplan.plan(module, workspaces="numpy")
     assert any(isinstance(op.parent_op(), WhileOp) for op in owners(planned))
@@ -144,8 +146,9 @@ def test_loops_have_workspaces_too() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("name", ["lenet_train", "mlp_train_adam"])
-def test_the_sanitizer_finds_nothing(name: str, kernels: str) -> None:
-    """A workspace is poisoned before its kernel has it, and watched afterwards."""
+def test_sanitized_runs(name: str, kernels: str) -> None:
+    """A sanitized run poisons a workspace before its kernel runs, and watches it
+    afterwards."""
     module = tensorplan.from_stablehlo(MODELS / f"{name}.mlir").module
     planned = tensorplan.plan(module, workspaces=kernels)
     assert owners(planned)
@@ -155,14 +158,14 @@ def test_the_sanitizer_finds_nothing(name: str, kernels: str) -> None:
 
 
 @pytest.mark.thorough
-def test_streams_have_workspaces_of_their_own() -> None:
+def test_each_stream_has_its_own_workspaces() -> None:
     module = tensorplan.from_stablehlo(MODELS / "lenet_train.mlir").module
     planned = tensorplan.plan(module, workspaces="numpy", streams=2)
     assert owners(planned)
     threaded = run(Executable(planned, native=False, threads=2, concurrent=True), 2)
     without = tensorplan.plan(module, streams=2)
     want = run(Executable(without, native=False), 2)
-    for a, b in zip(threaded, want, strict=True):  # BLAS adds in orders of its own
+    for a, b in zip(threaded, want, strict=True):  # BLAS adds in different orders
         np.testing.assert_allclose(a, b, 1e-5, 1e-6)
 
 
@@ -179,8 +182,8 @@ func.func @main(%x: tensor<8x16x24xf64>, %w: tensor<24x8x20xf64>) -> tensor<16x2
 }"""
 
 
-def test_a_budget_counts_them() -> None:
-    """The copies that the product needs are larger than its operand."""
+def test_budget_includes_workspaces() -> None:
+    """The copies that the product needs take more bytes than its operand."""
     module = parse(ON_TENSORS)
     budget = arena(tensorplan.plan(module))
     assert arena(tensorplan.plan(module, budget=budget)) <= budget
@@ -191,7 +194,7 @@ def test_a_budget_counts_them() -> None:
         tensorplan.plan(module, budget=budget // 8, workspaces="numpy")
 
 
-def test_reports_say_whose_they_are() -> None:
+def test_reports_name_the_owners_of_workspaces() -> None:
     module = with_workspaces(product())
     names = {b["id"]: b["op"] for b in buffers(module)}
     assert names == {
@@ -207,17 +210,17 @@ def test_reports_say_whose_they_are() -> None:
 
 
 @pytest.mark.thorough
-def test_compile_plans_what_it_runs() -> None:
+def test_compile_plans_workspaces() -> None:
     module = tensorplan.from_stablehlo(MODELS / "lenet_train.mlir").module
     compiled = tensorplan.compile(module)
     assert compiled.scratch_bytes == 0
     apart = tensorplan.compile(module, workspaces="none")
     assert apart.scratch_bytes > 0
-    # What is planned is not planned again.
+    # A module that is planned already is not planned again.
     assert tensorplan.compile(tensorplan.plan(module)).scratch_bytes > 0
 
 
-def test_what_does_not_fit_is_in_the_runtimes_memory() -> None:
+def test_missing_workspace_is_allocated_at_run_time() -> None:
     x, w = inputs(Executable(product()))
     (want,) = Executable(product(), native=False)(x, w)
     np.testing.assert_allclose(want, np.einsum("bij,jbk->ik", x, w))
@@ -238,7 +241,7 @@ def test_plans_made_for_native_kernels_run_without_them() -> None:
     assert_same(got, run(Executable(tensorplan.plan(module), native=False)))
 
 
-def test_nothing_is_compiled_to_know_a_workspace(
+def test_workspace_sizes_need_no_compilation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(llvm, "_compiler", None)
@@ -259,7 +262,7 @@ def test_nothing_is_compiled_to_know_a_workspace(
     driver.run(tensorplan.context(), module, [PlanWorkspaces("native", threads=2)])
 
 
-def test_what_has_a_workspace_keeps_it() -> None:
+def test_existing_workspaces_are_kept() -> None:
     module = product()
     passes = [PlanWorkspaces("numpy"), PlanWorkspaces("numpy")]
     driver.run(tensorplan.context(), module, passes[:1])
@@ -272,7 +275,7 @@ def test_what_has_a_workspace_keeps_it() -> None:
 
 
 @pytest.mark.parametrize("victim", ["an input", "the result"])
-def test_a_workspace_over_what_is_live_is_refused(victim: str) -> None:
+def test_workspace_over_a_live_buffer_is_refused(victim: str) -> None:
     planned = with_workspaces(product())
     check_plan(planned)
     (op,) = owners(planned)
@@ -285,7 +288,7 @@ def test_a_workspace_over_what_is_live_is_refused(victim: str) -> None:
         check_plan(planned)
 
 
-def test_symbolic_sizes_are_left_to_the_runtime() -> None:
+def test_workspaces_of_symbolic_size_are_allocated_at_run_time() -> None:
     text = """
     func.func @main(%x: tensor<?x8xf32, #tgraph.dims<n>>, %w: tensor<8x8xf32>)
         -> tensor<?x8xf32, #tgraph.dims<n>> {
@@ -326,7 +329,7 @@ def test_packed_parameters_are_not_copied_in_workspaces() -> None:
     x, w = inputs(executable)
     (got,) = executable(x, w)
     assert (executable.scratch_bytes, executable.packed_bytes > 0) == (0, True)
-    # What is not contiguous is copied in each call, and cannot be packed.
+    # An array that is not contiguous cannot be packed, so each call copies it.
     (again,) = executable(x, np.asfortranarray(w))
     assert executable.scratch_bytes > 0
     np.testing.assert_array_equal(again, got)
@@ -352,7 +355,7 @@ print("workspace(" in str(module))
 
 
 @pytest.mark.parametrize("first", ["tensorplan.passes", "tensorplan.runtime.executor"])
-def test_kernels_are_known_whatever_was_imported_before(first: str) -> None:
+def test_kernels_are_known_for_any_import_order(first: str) -> None:
     code = IN_ANY_ORDER.format(first=f"import {first}")
     run = subprocess.run(
         [sys.executable, "-c", code],
@@ -364,7 +367,7 @@ def test_kernels_are_known_whatever_was_imported_before(first: str) -> None:
     assert (run.stdout.split(), run.stderr) == ([is_loaded, "True"], "")
 
 
-def test_others_can_say_what_their_kernels_take() -> None:
+def test_registered_kernels_measure_workspaces() -> None:
     asked: list[str] = []
 
     def measure(op: TensorOp) -> int:
@@ -376,7 +379,7 @@ def test_others_can_say_what_their_kernels_take() -> None:
     assert asked == ["tgraph.negate", "tgraph.dot_general", "tgraph.negate"]
 
 
-def test_a_prediction_asks_kernels_once_for_equal_layers(
+def test_prediction_measures_equal_layers_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []
@@ -410,7 +413,7 @@ def test_a_prediction_asks_kernels_once_for_equal_layers(
     assert asked_of(12) == asked_of(3) == 1
 
 
-def test_the_passes_of_a_run_share_what_was_measured(
+def test_passes_of_a_run_share_measurements(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     loaded: list[str] = []
@@ -428,10 +431,11 @@ def test_the_passes_of_a_run_share_what_was_measured(
     assert len(loaded) == 2
 
 
-def test_of_operations_that_are_alike_one_is_measured(
+def test_equal_operations_are_measured_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Alike are those with the same types and bodies; a group has its own size."""
+    """Operations are equal if their types and bodies are. Each different group is
+    measured."""
 
     def group(kind: str, wide: str) -> str:
         return f"""
@@ -458,6 +462,6 @@ def test_of_operations_that_are_alike_one_is_measured(
     assert measured == ops[:3]
 
 
-def test_kernels_that_nobody_knows() -> None:
+def test_unknown_kernels_are_refused() -> None:
     with pytest.raises(ValueError, match=r"kernels is 'gpu', expected one of none, "):
         PlanWorkspaces("gpu")

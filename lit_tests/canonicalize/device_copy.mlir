@@ -9,7 +9,7 @@ func.func @home(%a: tensor<4xf32, "cpu:0">) -> tensor<4xf32, "cpu:0"> {
   func.return %1 : tensor<4xf32, "cpu:0">
 }
 
-// So is a copy to the device of the value.
+// A copy to the device that holds the value is the value itself, too.
 // CHECK-LABEL: func.func @nowhere
 // CHECK-NEXT:    func.return %a
 func.func @nowhere(%a: tensor<4xf32, "cpu:0">) -> tensor<4xf32, "cpu:0"> {
@@ -17,7 +17,7 @@ func.func @nowhere(%a: tensor<4xf32, "cpu:0">) -> tensor<4xf32, "cpu:0"> {
   func.return %0 : tensor<4xf32, "cpu:0">
 }
 
-// But a copy through a third device may be intentional.
+// A copy through a third device may be intentional, so it stays.
 // CHECK-LABEL: func.func @staged
 // CHECK-NEXT:    tgraph.device_copy
 // CHECK-NEXT:    tgraph.device_copy

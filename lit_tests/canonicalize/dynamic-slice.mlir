@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p canonicalize | filecheck %s
 
-// At constant starts, which are clamped, it becomes a slice, which is a view.
+// A dynamic slice at constant starts, which are clamped, becomes a slice, a view.
 // CHECK-LABEL: @known
 // CHECK-NEXT:    tgraph.slice %x {start_indices = array<i64: 3>, limit_indices = array<i64: 5>, strides = array<i64: 1>}
 func.func @known(%x: tensor<5xf32>) -> tensor<2xf32> {
@@ -25,7 +25,7 @@ func.func @parts(%x: tensor<12x2x8xf32>, %i: tensor<i32>) -> (tensor<8xf32>, ten
   func.return %f, %b : tensor<8xf32>, tensor<1x8xf32>
 }
 
-// They are not if the rows are also read together, or if their start is unknown.
+// Rows are not sliced one by one if they are also read together, or at unknown starts.
 // CHECK-LABEL: func.func @parts_and_whole
 // CHECK:         tgraph.dynamic_slice {{.*}} {slice_sizes = array<i64: 1, 2, 8>}
 // CHECK:         tgraph.slice

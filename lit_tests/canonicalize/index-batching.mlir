@@ -34,7 +34,7 @@ func.func @diagonal(%x: tensor<8x8xf32>, %y: tensor<8xf32>) -> tensor<8x8xf32> {
 
 // -----
 
-// Not if there are more rows than index vectors, or if slices have several rows.
+// No batching if there are more rows than index vectors, or for slices of several rows.
 // CHECK-LABEL: func.func @some_rows
 // CHECK:         tgraph.gather %x, {{.*}} : (tensor<9x100xf32>, tensor<8x2xi32>)
 // CHECK:         tgraph.gather %y, {{.*}} slice_sizes = array<i64: 2, 1>} : (tensor<8x100xf32>, tensor<8x2xi32>)

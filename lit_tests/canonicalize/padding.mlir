@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p canonicalize | filecheck %s
 
-// Windows have padding of their own, so the padded image is not stored.
+// The window's own padding replaces the pad, so the padded image is not stored.
 // CHECK-LABEL: func.func @of_zeros
 // CHECK-NEXT:    %0 = tgraph.convolution %x, %w {{.*}} padding_low = array<i64: 1, 2>, padding_high = array<i64: 1, 0>, {{.*}} : (tensor<1x8x8x4xf32>, tensor<3x3x4x2xf32>) -> tensor<1x8x8x2xf32>
 // CHECK-NEXT:    func.return %0

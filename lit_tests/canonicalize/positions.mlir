@@ -15,7 +15,7 @@ func.func @reduced(%x: tensor<4x8xf32>, %low: tensor<f32>, %zero: tensor<i32>) -
   func.return %i : tensor<4xi32>
 }
 
-// Nor do broadcast positions.
+// Broadcast positions along the sorted dimension need no tensor, either.
 // CHECK-LABEL: @sorted
 // CHECK-NEXT:    tgraph.sort %x {count = 2 : i64, dimension = 1 : i64, positions = array<i64: 1>} : (tensor<4x8xf32>) -> (tensor<4x2xf32>, tensor<4x2xi32>) {
 func.func @sorted(%x: tensor<4x8xf32>) -> tensor<4x2xi32> {

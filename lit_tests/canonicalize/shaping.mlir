@@ -19,7 +19,7 @@ func.func @broadcast_of_reshape(%b: tensor<8xf32>) -> tensor<2x4x8xf32> {
   func.return %1 : tensor<2x4x8xf32>
 }
 
-// A reshape that splits or joins dimensions is not.
+// A reshape that splits or joins dimensions is not merged into the broadcast.
 // CHECK-LABEL: func.func @broadcast_of_split
 // CHECK-NEXT:    tgraph.reshape
 // CHECK-NEXT:    tgraph.broadcast_in_dim
@@ -97,7 +97,7 @@ func.func @rows(%a: tensor<1x4xf32>, %b: tensor<2x4xf32>) -> (tensor<1x4xf32>, t
   func.return %1, %3 : tensor<1x4xf32>, tensor<1x4xf32>
 }
 
-// Not if the rows are also read together: the operands could not be overwritten.
+// Rows that are also read together stay: else, no operand could be overwritten.
 // CHECK-LABEL: func.func @rows_and_all
 // CHECK:         tgraph.concatenate
 // CHECK-NEXT:    tgraph.slice
@@ -151,7 +151,7 @@ func.func @of_reshaped(%x: tensor<64xf32>) -> tensor<1x64xf32> {
   func.return %1 : tensor<1x64xf32>
 }
 
-// It also moves if all operands are broadcast alike, or are scalars or splats.
+// An elementwise operation also moves before equal broadcasts, scalars and splats.
 // CHECK-LABEL: func.func @of_repeated_alike
 // CHECK-NEXT:    %0 = tgraph.multiply %x, %y : tensor<64xf32>
 // CHECK-NEXT:    [[A:%[a-z0-9_]+]] = tgraph.broadcast_in_dim %a {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<64xf32>
@@ -167,7 +167,7 @@ func.func @of_repeated_alike(%x: tensor<64xf32>, %y: tensor<64xf32>, %a: tensor<
   func.return %4 : tensor<4x64xf32>
 }
 
-// It does not move if operands are broadcast along different dimensions.
+// An elementwise operation stays if operands are broadcast along different dimensions.
 // CHECK-LABEL: func.func @of_repeated_otherwise
 // CHECK:         tgraph.multiply {{.*}} : tensor<64x64xf32>
 func.func @of_repeated_otherwise(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64x64xf32> {

@@ -7,7 +7,7 @@
 // CHECK-NEXT: %4 = tgraph.reverse %arg0 {dimensions = array<i64: 1>} : tensor<2x6xf32>
 // CHECK-NEXT: %5 = tgraph.concatenate %arg0, %3 {dimension = 1 : i64} : (tensor<2x6xf32>, tensor<2x3xf32>) -> tensor<2x9xf32>
 // CHECK-NEXT: %6 = tgraph.pad %3, %arg1 {low = array<i64: 0, 1>, high = array<i64: 2, -1>, interior = array<i64: 0, 1>} : (tensor<2x3xf32>, tensor<f32>) -> tensor<4x5xf32>
-// Gradients of pooling contain slices of everything and pads by zero:
+// Slices of all elements and pads by zero, as in gradients of pooling, are erased:
 // CHECK-NEXT: %7 = tgraph.negate %3
 "func.func"() <{function_type = (tensor<2x6xf32>, tensor<f32>) -> (), sym_name = "main"}> ({
 ^bb0(%a: tensor<2x6xf32>, %z: tensor<f32>):

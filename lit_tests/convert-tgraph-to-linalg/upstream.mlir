@@ -1,7 +1,7 @@
 // REQUIRES: mlir-opt
 // RUN: plan-opt %s -p 'plan-pipeline,convert-tgraph-to-linalg,plan-strip-memory-spaces' --print-op-generic | mlir-opt --convert-linalg-to-affine-loops --affine-loop-invariant-code-motion --expand-strided-metadata --lower-affine --convert-scf-to-cf --arith-expand=include-bf16 --convert-math-to-llvm --convert-math-to-libm --convert-to-llvm --reconcile-unrealized-casts | filecheck %s
 
-// Real mlir-opt accepts level 4, which has no dialect of ours, and lowers it to LLVM.
+// Real mlir-opt accepts level 4, which has no tgraph operations, and lowers it to LLVM.
 // CHECK-NOT: tgraph.{{[a-z_]+}}(
 // CHECK:     llvm.func @f
 // CHECK-NOT: builtin.unrealized_conversion_cast

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p convert-tgraph-to-linalg | filecheck %s
 // RUN: plan-opt %s -p plan-memory,convert-tgraph-to-linalg | filecheck %s --check-prefix=PLANNED
 
-// Upstream operations need no workspace of our kernels.
+// Operations of upstream dialects need no workspace of tensorplan's kernels.
 // CHECK-LABEL: func.func @f
 // CHECK-NOT:   xi8
 // CHECK:       linalg.generic

@@ -1,6 +1,6 @@
 // RUN: not plan-opt %s -p tgraph-bufferize 2>&1 | filecheck %s
 
-// Sizes follow from those of arguments: each name must be alone in one of their sums.
+// Sizes are solved from those of arguments: n*n does not determine n.
 // CHECK-NOT: Traceback
 // CHECK:     bufferize-unknown-name.mlir:7:8: error: size n does not follow from the sizes of the arguments
 func.func @main(%x: tensor<?xf32, #tgraph.dims<n*n, "cpu:0">>) -> tensor<f32, "cpu:0"> {

@@ -142,8 +142,8 @@ func.func @transposed(%a: memref<4x4xf32>, %r: memref<4x4xf32>) {
 
 // -----
 
-// linalg's elementwise operations, too; a transposition reads other elements than it
-// writes.
+// Elementwise operations of linalg run in place, too. A transposition does not, as it
+// reads other elements than it writes.
 // CHECK-LABEL: @linalg
 // CHECK:      linalg.exp ins(%a : {{.*}}) outs([[X:%.+]] :
 // CHECK-NEXT: linalg.add ins([[X]], %a : {{.*}}) outs([[X]] :

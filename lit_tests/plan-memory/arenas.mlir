@@ -50,7 +50,7 @@ func.func @main(%x: memref<16xf32>, %r: memref<16xf32>) {
 
 // -----
 
-// An arena for each memory space.
+// Each memory space has its own arena.
 // ARGUMENT-LABEL: func.func @spaces(
 // ARGUMENT-SAME:      %arena: memref<64xi8, "L1"> {tgraph.arena = 64 : i64}, %arena_1: memref<128xi8, "L3"> {tgraph.arena = 64 : i64})
 // ARGUMENT:       func.func @spaces_arena_size() -> (index, index) {

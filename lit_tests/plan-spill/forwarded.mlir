@@ -79,7 +79,7 @@ func.func @apart(%x: !t, %y: !t) {
   func.return
 }
 
-// Two that are live at once: one of them is copied, or not, into the other.
+// Two buffers are live at once. The first is copied to the second where it is selected.
 // CHECK-LABEL: func.func @selected
 func.func @selected(%c: i1, %x: !t, %y: !t) {
   %a = memref.alloc() : !t

@@ -150,7 +150,7 @@ func.func @branch_reads_before(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf3
 
 // -----
 
-// It may not if it reads a view of %a, whose elements differ from those it writes.
+// A branch that reads %a through a view, in another order, must not overwrite it.
 // CHECK-LABEL: @branch_reads_a_view
 // CHECK:         tgraph.sine %{{.*}} outs(%[[A:.*]])
 // CHECK:         scf.if

@@ -193,7 +193,7 @@ func.func @unused(%x: tensor<4xf32>, %v: !tgraph.variable<tensor<4xf32>>) -> ten
   func.return %m : tensor<4xf32>
 }
 
-// Nor does a read whose only user is a redundant assign.
+// A read whose only user is a redundant assign does not keep an assign from moving.
 // CHECK-LABEL: func.func @needless
 // CHECK-NEXT:    %old = tgraph.read %v
 // CHECK-NEXT:    %m = tgraph.minimum %x, %old
@@ -209,7 +209,7 @@ func.func @needless(%x: tensor<4xf32>, %v: !tgraph.variable<tensor<4xf32>>) -> t
   func.return %m : tensor<4xf32>
 }
 
-// The destination of an update is in the variable, too: chains of updates run there.
+// A chain of updates runs in the variable, where the destination of each update lies.
 // CHECK-LABEL: func.func @chain
 // CHECK:         %u = tgraph.dynamic_update_slice %w, %a, %i outs(%v)
 // CHECK-NEXT:    %n = tgraph.dynamic_update_slice %u, %a, %j outs(%v)
@@ -222,7 +222,7 @@ func.func @chain(%v: !tgraph.variable<tensor<4xf32>>, %a: tensor<2xf32>, %i: ten
   func.return
 }
 
-// But not if another operation reads it after the update.
+// An update whose result another operation reads later is not computed in the variable.
 // CHECK-LABEL: func.func @middle_is_read
 // CHECK:         %u = tgraph.dynamic_update_slice %w, %a, %i :
 // CHECK-NEXT:    %n = tgraph.dynamic_update_slice %u, %a, %j outs(%v)

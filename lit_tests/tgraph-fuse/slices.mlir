@@ -30,7 +30,7 @@ func.func @small(%x: tensor<64xf32>, %b: tensor<12x64xf32>, %i: tensor<i32>) -> 
   func.return %a : tensor<64xf32>
 }
 
-// So is a slice of a value that is then updated in place.
+// A slice of a value that is then updated in place is copied.
 // CHECK-LABEL: func.func @updated
 // CHECK:         tgraph.dynamic_slice
 // CHECK-NOT:     tgraph.fusion
@@ -44,7 +44,7 @@ func.func @updated(%x: tensor<12x1024xf32>, %i: tensor<i32>) -> tensor<12x1024xf
   func.return %u : tensor<12x1024xf32>
 }
 
-// So is a slice on another device, or a slice of columns.
+// A slice on another device is copied, and so is a slice of columns.
 // CHECK-LABEL: func.func @elsewhere
 // CHECK:         tgraph.dynamic_slice
 // CHECK:         tgraph.dynamic_slice

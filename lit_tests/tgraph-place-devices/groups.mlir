@@ -33,8 +33,8 @@ func.func @ab_plus_c(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>) ->
   func.return %n : tensor<4xf32>
 }
 
-// The same with all arguments bound to one device in advance, as MXNet does: %c is
-// copied too.
+// The same program with all arguments bound to one device in advance, as in MXNet: %c
+// is copied, too.
 // CHECK-LABEL: func.func @ab_plus_bound_c
 // CHECK-NEXT:    %[[C:.*]] = tgraph.device_copy %c : (tensor<4xf32, "cpu:0">) -> tensor<4xf32, "gpu:0">
 // CHECK-NEXT:    %m = tgraph.multiply %a, %b : tensor<4xf32, "cpu:0">
@@ -46,9 +46,9 @@ func.func @ab_plus_bound_c(%a: tensor<4xf32> {tgraph.group = "dev1"}, %b: tensor
   func.return %n : tensor<4xf32>
 }
 
-// With a backward pass, whose operations have the attributes of forward operations. The
-// head gradient %g is on the device of its reader; %gn is copied to the other device
-// once, for both products; the gradient of %c needs no copy.
+// The program with a backward pass, whose operations have the attributes of forward
+// ones. The head gradient %g is on the device of its reader; %gn is copied to the other
+// device once, for both products; the gradient of %c needs no copy.
 // CHECK-LABEL: func.func @ab_plus_c_and_gradients
 // CHECK-SAME:    %g: tensor<4xf32, "gpu:0">
 // CHECK-NEXT:    %m = tgraph.multiply %a, %b : tensor<4xf32, "cpu:0">

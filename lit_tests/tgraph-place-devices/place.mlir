@@ -35,7 +35,7 @@ func.func @variable(%v: !tgraph.variable<tensor<4xf32>> {tgraph.device = "gpu:1"
   func.return
 }
 
-// Without any annotation, the default. A fusion's body is on the fusion's device.
+// Without annotations, the default device is used, also in the body of a fusion.
 // CHECK-LABEL: func.func @default
 // CHECK-NEXT:    %0 = tgraph.fusion(%x = %a) : tensor<4xf32, "cpu:0"> {
 // CHECK-NEXT:      %1 = tgraph.negate %x : tensor<4xf32, "cpu:0">

@@ -37,7 +37,7 @@ func.func @read_elsewhere(%x: tensor<4x16xf32>, %at: tensor<4x1xi32>, %less: ten
   func.return %r, %g : tensor<4xf32>, tensor<4x16xf32>
 }
 
-// Left alone: a scatter into ones, an operand that is read again, and indices that may
+// Unchanged: a scatter into ones, an operand that is read again, and indices that may
 // repeat, for which the sum would be rounded differently.
 // CHECK-LABEL: func.func @others
 // CHECK:         tgraph.add

@@ -6,7 +6,7 @@
 // Recomputing %b for the last operation is cheap.
 // CHECK: remark: of {{[0-9]+}} candidates, {{.*}} takes the fewest bytes: {{[0-9]+}} instead of {{[0-9]+}}; {{[0-9]+}} of {{[0-9]+}} FLOPs are recomputed
 
-// The default is tried whatever the limit.
+// The default sequence is always tried, whatever the time limit.
 // NOW: remark: of 1 candidates, the default takes the fewest bytes
 
 // LOW: time-limit is 1.5, which requires effort=high or a budget

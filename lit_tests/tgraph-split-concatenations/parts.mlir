@@ -52,8 +52,8 @@ func.func @stays(%v: !tgraph.variable<tensor<2x64xf32>>) {
   func.return
 }
 
-// Not if parts move, if no part depends on the old contents, or if all old contents are
-// read after each part is computed.
+// A concatenation stays if parts move, if no part depends on the old contents, or if
+// all old contents are read after each part is computed.
 // CHECK-LABEL: func.func @moves
 // CHECK:         tgraph.concatenate
 // CHECK-LABEL: func.func @new

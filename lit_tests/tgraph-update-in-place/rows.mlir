@@ -50,7 +50,7 @@ func.func @returned(%v: !tgraph.variable<tensor<12x1024xf32>>, %g: tensor<1x1024
   func.return %a : tensor<1x1024xf32>
 }
 
-// So is a row that is computed before a later reader of the old contents.
+// A row that is computed before a later reader of the old contents is copied, too.
 // CHECK-LABEL: func.func @read
 // CHECK:         tgraph.exponential
 // CHECK:         tgraph.reduce
@@ -64,7 +64,7 @@ func.func @read(%v: !tgraph.variable<tensor<12x1024xf32>>, %g: tensor<1x1024xf32
   func.return %r : tensor<12xf32>
 }
 
-// So are a small row and a column.
+// A small row and a column are copied, too.
 // CHECK-LABEL: func.func @small
 // CHECK-NOT:     tgraph.fusion
 // CHECK:         func.return

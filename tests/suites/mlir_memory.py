@@ -1,4 +1,4 @@
-"""Measures which share of the allocations in MLIR programs of others is planned.
+"""Measures the share of allocations in MLIR programs of others that is planned.
 
     python tests/suites/mlir_memory.py FOLDER... [--remarks] [--details]
 

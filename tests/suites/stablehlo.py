@@ -76,7 +76,8 @@ class Case(NamedTuple):
 
 
 def read(folders: Sequence[Path], match: str = "") -> tuple[list[Case], dict[str, str]]:
-    """All cases, and by name the reasons why cases or parts of files are unread."""
+    """All cases, and for cases and parts of files that cannot be read, the reason by
+    name."""
     cases: list[Case] = []
     unread: dict[str, str] = {}
     for folder in folders:

@@ -77,7 +77,8 @@ ROWS = np.array([[-1, 0], [2, 1]])
 BYTES = np.array([0, 1, 16, 129, 255], "u1")
 
 Case = tuple[str, list[Any], dict[str, Any]]
-"""Operation, operands, attributes. Arrays are inputs; arrays in a tuple, constants."""
+"""An operation, operands, and attributes. Arrays are inputs; arrays in tuples are
+constants."""
 
 CASES: list[Case] = [
     *(

@@ -1,4 +1,4 @@
-"""The passes on tensors that a pipeline may have or not, in any order."""
+"""The passes on tensors that a pipeline may contain or omit, in any order."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ OPTIONS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "tgraph-rematerialize": [{}, {"budget": 512}],
     "tgraph-offload": [{"budget": 512, "device": "cpu:0", "to": "cpu:1"}],
 }
-"""What each is tried with, where that is not only its default."""
+"""The options with which tests run each pass, if not only with its defaults."""
 
 OPTIONAL: Sequence[OptionalPass] = [
     cls(**options)
@@ -34,7 +34,7 @@ TENSOR_PASSES: Sequence[ModulePass] = [
     CommonSubexpressionElimination(),
     *(pass_ for pass_ in OPTIONAL if pass_.EXACT),
 ]
-"""Those that keep every bit of the values; each takes what any of them leaves."""
+"""The passes that preserve values bit for bit. Each accepts the output of any other."""
 
 IDEMPOTENT: Sequence[ModulePass] = [
     CanonicalizePass(),

@@ -1,4 +1,4 @@
-"""What plan-check reports about programs: remarks, or an error.
+"""Runs `plan-check` on programs, and returns its remarks or expects an error.
 
 tests/planted/planted.py writes the programs.
 """
