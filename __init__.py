@@ -25,6 +25,7 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
+    overload,
 )
 
 from .model import Model
@@ -607,16 +608,38 @@ def _cached(module: ModuleOp, options: PlanOptions) -> ModuleOp:
     )
 
 
+@overload
 def jit(
     fn: Callable[..., Any],
+    *,
+    donate_argnums: int | Sequence[int] = ...,
+    donate_argnames: str | Sequence[str] = ...,
+    static_argnums: int | Sequence[int] = ...,
+    static_argnames: str | Sequence[str] = ...,
+    **options: Any,
+) -> Jitted: ...
+@overload
+def jit(
+    fn: None = None,
+    *,
+    donate_argnums: int | Sequence[int] = ...,
+    donate_argnames: str | Sequence[str] = ...,
+    static_argnums: int | Sequence[int] = ...,
+    static_argnames: str | Sequence[str] = ...,
+    **options: Any,
+) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(
+    fn: Callable[..., Any] | None = None,
     *,
     donate_argnums: int | Sequence[int] = (),
     donate_argnames: str | Sequence[str] = (),
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     **options: Any,
-) -> Jitted:
+) -> Jitted | Callable[[Callable[..., Any]], Jitted]:
     """A JAX function that its first call plans and compiles, like `jax.jit`.
+
+    Without a function, returns a decorator: `@tensorplan.jit(donate_argnums=0)`.
 
     The arguments and the result are pytrees of arrays of JAX or NumPy, and of numbers.
     Each combination of trees, shapes, types, and values of the arguments in
@@ -647,9 +670,12 @@ def jit(
         model = from_jax(function, *like, donate_argnums=donated)
         return cast("Executable", compile(model, **options))  # all sizes are known
 
-    return Jitted(
-        fn, donate_argnums, donate_argnames, static_argnums, static_argnames, build
-    )
+    def jitted(fn: Callable[..., Any]) -> Jitted:
+        return Jitted(
+            fn, donate_argnums, donate_argnames, static_argnums, static_argnames, build
+        )
+
+    return jitted if fn is None else jitted(fn)
 
 
 def save(

@@ -3,7 +3,6 @@
 python examples/train_jit.py
 """
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -21,7 +20,7 @@ def loss(params: Any, x: Any, y: Any) -> Any:
     return jnp.mean((x - y) ** 2)
 
 
-@partial(tensorplan.jit, donate_argnums=0)
+@tensorplan.jit(donate_argnums=0)
 def step(params: Any, x: Any, y: Any) -> Any:
     value, gradients = jax.value_and_grad(loss)(params, x, y)
     return jax.tree.map(lambda p, g: p - 0.5 * g, params, gradients), value

@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -132,7 +131,7 @@ def test_methods() -> None:
         def __init__(self, scale: float):
             self.scale = scale
 
-        @partial(tensorplan.jit, static_argnums=0)
+        @tensorplan.jit(static_argnums=0)
         def __call__(self, x: Any) -> Any:
             return self.scale * jnp.sin(x)
 
