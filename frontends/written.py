@@ -21,6 +21,7 @@ from xdsl.ir import SSAValue
 
 from ..dialects.tgraph import elementwise, terms
 from ..dialects.tgraph.base import TensorOp, element_bytes
+from ..dialects.tgraph.complex_formulas import length
 from ..dialects.tgraph.elements import is_complex
 from ..dialects.tgraph.terms import cos, erf, exp, expm1, log, log1p, sign, sin, sqrt
 from . import special
@@ -70,15 +71,15 @@ def written_out(b: TensorBuilder, name: str, *operands: SSAValue) -> SSAValue:
 
 def magnitude(b: TensorBuilder, x: SSAValue) -> SSAValue:
     """The magnitude of complex numbers. Intermediate values do not overflow."""
-    return _length(*_parts(b, x)).value
+    return length(*_parts(b, x)).value
 
 
 def unit(b: TensorBuilder, x: SSAValue) -> SSAValue:
     """Complex numbers divided by their magnitude; 0 for 0."""
     real, imaginary = _parts(b, x)
-    length = _length(real, imaginary)
-    is_zero = length.equals(0)
-    parts = [part.where(is_zero, part / length) for part in (real, imaginary)]
+    size = length(real, imaginary)
+    is_zero = size.equals(0)
+    parts = [part.where(is_zero, part / size) for part in (real, imaginary)]
     return b.emit(elementwise.ComplexOp, *(part.value for part in parts))
 
 
@@ -86,17 +87,6 @@ def _parts(b: TensorBuilder, x: SSAValue) -> tuple[Term, Term]:
     kinds = (elementwise.RealOp, elementwise.ImagOp)
     real, imaginary = (Writer(b).term(b.emit(kind, x)) for kind in kinds)
     return real, imaginary
-
-
-def _length(x: Term, y: Term) -> Term:
-    """The hypotenuse `sqrt(x² + y²)`. If both sides are equal, such as zeros or
-    infinities, it does not use their ratio, which may be NaN.
-    """
-    longer = abs(x).apply(elementwise.MaximumOp, abs(y))
-    shorter = abs(x).apply(elementwise.MinimumOp, abs(y))
-    ratio = shorter / longer
-    length = longer * sqrt(ratio * ratio + 1.0)
-    return (longer * math.sqrt(2)).where(shorter.equals(longer), length)
 
 
 def _atan2(y: Term, x: Term | float) -> Term:
@@ -267,7 +257,7 @@ FORMULAS: Mapping[str, Formula] = {
     "cosh": _cosh,
     "digamma": special.digamma,
     "erf_inv": _erf_inv,
-    "hypot": _length,
+    "hypot": length,
     "lgamma": special.log_gamma,
     "polygamma": special.polygamma,
     "sinh": _sinh,

@@ -1,6 +1,7 @@
 """Compares native code for complex numbers in all layouts with JAX and NumPy."""
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from modules import parse
 
 import tensorplan
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.runtime.backends.numpy import special
 from tensorplan.runtime.executor import Executable
 
 jax: Any = pytest.importorskip("jax")
@@ -29,6 +31,9 @@ NATIVE: dict[str, Callable[..., Any]] = {
     "long sums": lambda x: jnp.tile(x, (1, 1, 1000)).sum(2),
     "rows": lambda x: x[jnp.array([5, 0, 5])],
     "added to rows": lambda x: x.at[jnp.array([5, 0, 5])].add(x[:3]),
+    "logarithms": lambda x: (jnp.log(x), jnp.log1p(x), jnp.expm1(x)),
+    "roots": lambda x: (jnp.sqrt(x), lax.rsqrt(x), x ** (0.3 - 1j)),
+    "tangents": lambda x: (jnp.tanh(x), jnp.tan(x)),
     "loop": lambda x: lax.fori_loop(0, 5, lambda i, z: z * z * 0.5 + x[i], x[0]),
 }
 
@@ -65,6 +70,42 @@ def test_native_exponentials_of_extreme_numbers() -> None:
         want = np.exp(x)
     for part in (np.real, np.imag):
         np.testing.assert_allclose(part(got), part(want), 2e-6, 1e-38)
+
+
+PARTS = (0.0, -0.0, 1.0, -0.5, 1e-9, -3e-6, -25.0, 1e15, 1e-42, 3e38, -np.inf, np.inf)
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "log": np.log,
+    "sqrt": np.sqrt,
+    "tanh": np.tanh,
+    "tan": np.tan,
+    "exponential_minus_one": special.expm1,
+    "log_plus_one": special.log1p,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_native_functions_of_extreme_numbers(name: str) -> None:
+    x = np.array([complex(*parts) for parts in product(PARTS, PARTS)], np.complex64)
+    t = f"tensor<{len(x)}xcomplex<f32>>"
+    run = tensorplan.compile(
+        parse(f"""func.func @main(%x: {t}) -> {t} {{
+  %0 = tgraph.{name} %x : {t}
+  func.return %0 : {t}
+}}""")
+    )
+    assert isinstance(run, Executable)
+    assert not run.fallbacks
+    (got,) = run(x)
+    with np.errstate(all="ignore"):
+        want = FUNCTIONS[name](x.astype(np.complex128))
+        is_number = np.abs(want) < 3e38
+    error = np.abs(got[is_number] - want[is_number])
+    assert (error <= 4e-7 * np.abs(want[is_number]) + 1e-43).all()
+    if name in ("log", "sqrt"):  # NumPy has C's infinities for these
+        for part in (np.real, np.imag):
+            np.testing.assert_allclose(
+                part(got[~is_number]), part(want[~is_number]), rtol=1e-6
+            )
 
 
 LEFT = {  # operations left to NumPy's kernels

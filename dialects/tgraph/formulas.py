@@ -20,7 +20,7 @@ from xdsl.ir import Attribute
 from . import elementwise as ew
 from .base import TensorOp
 from .elements import is_complex, is_integer, width_and_sign
-from .terms import AnyTerm, Term, TermBuilder, erf, exp, floor, popcnt, sqrt
+from .terms import AnyTerm, Term, TermBuilder, erf, exp, floor, log, popcnt, sqrt
 
 V = TypeVar("V")
 
@@ -183,6 +183,16 @@ def _either(x: AnyTerm, y: AnyTerm) -> AnyTerm:
 @formula(ew.MultiplyOp, BOOLEAN)
 def _both(x: AnyTerm, y: AnyTerm) -> AnyTerm:
     return x & y
+
+
+@formula(ew.CbrtOp, FLOAT)
+def _cbrt(x: AnyTerm) -> AnyTerm:
+    """exp(log(x) / 3) and a step of Newton's method."""
+    size = abs(x)
+    root = exp(log(size) * (1 / 3))
+    root = root - (root - size / (root * root)) * (1 / 3)
+    result = (-root).where(x < 0, root)
+    return x.where(x.equals(0) | size.equals(inf), result)
 
 
 @formula(ew.ClampOp, ANY)

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute
 
 from ....dialects.dtypes import DType, is_float, numpy_dtype
+from ....dialects.tgraph import complex_formulas
 from ....dialects.tgraph import elementwise as ops
 from ....dialects.tgraph.base import TensorOp, tensor_type_of
 from ....dialects.tgraph.formulas import (
@@ -23,6 +24,7 @@ from ....dialects.tgraph.formulas import (
     NoForm,
     Scalars,
     is_signed,
+    kind_of,
     predicate,
 )
 from ....dialects.tgraph.terms import AnyTerm, Term
@@ -152,6 +154,12 @@ class _Writer(Scalars[Any]):
             return Term(self, Complex(real, imag), like.element)
         value = self.code.number(number, like.value.element)
         return Term(self, value, like.element)
+
+    def apply(self, kind: type[ops.ElementwiseOp], *terms: AnyTerm) -> AnyTerm:
+        formula = complex_formulas.FORMULAS.get(kind)
+        if formula is not None and kind_of(terms[-1]) == COMPLEX:
+            return formula(*terms)
+        return super().apply(kind, *terms)
 
     def write(self, form: Emit, *terms: AnyTerm) -> AnyTerm:
         element = terms[-1].element
