@@ -36,8 +36,6 @@ from math import gcd, prod
 from xdsl.dialects import affine, scf
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    DenseArrayBase,
-    IntegerType,
     MemRefType,
     ModuleOp,
     TensorType,
@@ -81,6 +79,7 @@ from ..dialects.tgraph.reducing import (
 from ..dialects.tgraph.shaping import ConcatenateOp, ConstantOp, DeviceCopyOp, SliceOp
 from ..dialects.tgraph.spectral import FftOp
 from ..dialects.tgraph.structure import FusionOp, IfOp, WhileOp
+from ..dialects.tgraph.windows import WindowDimension
 from ..planning.scheduling.makespan import BESIDE
 from .concatenations import is_in_place, is_reshape
 from .dependencies import queue_of, runs
@@ -559,15 +558,11 @@ def _of_convolution(op: ConvolutionOp) -> int:
         dict(zip(labels, _shape(type), strict=True))
         for labels, type in zip(op.labels, _typed(op), strict=True)
     )
-    spatial = [str(dim) for dim in range(len(image) - 2)]
-    products = _meetings(
-        [result[dim] for dim in spatial],
-        [image[dim] for dim in spatial],
-        [kernel[dim] for dim in spatial],
-        op.window_strides.get_values(),
-        op.padding_low.get_values(),
-        op.lhs_dilation.get_values(),
-        op.rhs_dilation.get_values(),
+    products = prod(
+        window_meets(result[label], image[label], dim)
+        for label, dim in zip(
+            op.spatial, op.window(_shape_of(op.inputs[1])), strict=True
+        )
     )
     return 2 * result["b"] * kernel["o"] * kernel["i"] * products
 
@@ -587,9 +582,9 @@ def _others(op: Operation) -> int:
             shape = _shape_of(op.inputs[0])
             if scan := op.scan(shape):
                 return prod(shape) - prod(shape) // max(shape[scan[0]], 1)
-            return _of_window(op, op.base_dilations, op.window_dilations)
+            return _of_window(op, _shape(op.declared[0]))
         case SelectAndScatterOp():
-            return _of_window(op) + _size(op.inputs[1])
+            return _of_window(op, _shape_of(op.inputs[1])) + _size(op.inputs[1])
         case ScatterOp():
             return 0 if op.kind.data == "replace" else _size(op.inputs[2])
         case MatrixOp():
@@ -622,51 +617,23 @@ def _combined(op: ReduceOp | ReduceByOp) -> int:
     return max(_size(op.inputs[0]) - prod(_shape(op.declared[0])), 0)
 
 
-def _of_window(
-    op: ReduceWindowOp | SelectAndScatterOp, *dilations: DenseArrayBase[IntegerType]
-) -> int:
+def _of_window(op: ReduceWindowOp | SelectAndScatterOp, places: Shape) -> int:
     """The FLOPs of reducing the elements of all windows: one less than the elements of
     each window, without padding and holes."""
-    pooled = op.declared[0] if isinstance(op, ReduceWindowOp) else op.inputs[1].type
-    places = _shape(tensor_type_of(pooled))
-    ones = (1,) * len(places)
-    base, window = (d.get_values() for d in dilations) if dilations else (ones, ones)
-    elements = _meetings(
-        places,
-        _shape_of(op.inputs[0]),
-        op.window_dimensions.get_values(),
-        op.window_strides.get_values(),
-        op.padding_low.get_values(),
-        base,
-        window,
-    )
+    shape, window = _shape_of(op.inputs[0]), op.window(len(places))
+    elements = prod(map(window_meets, places, shape, window))
     return max(elements - prod(places), 0)
 
 
-def _meetings(*of_dimensions: Sequence[int]) -> int:
-    """The number of pairs of a place and a window element that read an element of the
-    tensor, not padding or a hole. The arguments are those of `window_meets`, each with
-    one number per dimension."""
-    return prod(window_meets(*each) for each in zip(*of_dimensions, strict=True))
-
-
 @lru_cache(maxsize=4096)
-def window_meets(
-    places: int,
-    size: int,
-    window: int,
-    stride: int,
-    low: int,
-    base_dilation: int,
-    window_dilation: int,
-) -> int:
+def window_meets(places: int, size: int, window: WindowDimension) -> int:
     """The number of pairs of a place and a window element, along one dimension, that
-    read an element of the tensor. Element w of the window in place p reads the tensor's
-    element (stride p + window_dilation w - low) / base_dilation, if there is one."""
+    read one of the `size` elements of the tensor, not padding or a hole."""
     count = 0
+    stride, base_dilation = window.stride, window.base_dilation
     period = base_dilation // gcd(stride, base_dilation)
-    for element in range(window):
-        offset = window_dilation * element - low
+    for element in range(window.size):
+        offset = window.window_dilation * element - window.low
         first = max(-(offset // stride), 0)
         last = min(((size - 1) * base_dilation - offset) // stride, places - 1)
         met = (

@@ -28,6 +28,7 @@ from tensorplan.analysis.cost import (
     window_meets,
 )
 from tensorplan.analysis.loops import ITERATIONS
+from tensorplan.dialects.tgraph.windows import WindowDimension
 
 
 def parsed(arguments: str, body: str) -> ModuleOp:
@@ -273,7 +274,8 @@ def test_what_a_window_meets_is_what_counting_finds(
         for place in range(places)
         for element in range(window)
     ]
-    assert window_meets(places, size, window, stride, low, base, dilation) == sum(met)
+    along = WindowDimension(window, stride, low, 0, base, dilation)
+    assert window_meets(places, size, along) == sum(met)
 
 
 @pytest.mark.parametrize(

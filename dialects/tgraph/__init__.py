@@ -13,6 +13,7 @@ random.py       random bits
 spectral.py     Fourier transforms
 matrices.py     matrix factorizations, and triangular solves
 reducing.py     reduce, dot_general, convolution, pooling windows
+windows.py      windows of convolutions and pooling, by dimension
 indexing.py     gather, scatter, dynamic slices
 differentiation.py   the gradient of a program
 structure.py    read and assign of variables, fusion, while, if

@@ -488,7 +488,7 @@ class ConvolutionOfPad(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ConvolutionOp, rewriter: PatternRewriter) -> None:
         image = op.labels[0]
-        dims = [image.index(str(n)) for n in range(len(image) - 2)]
+        dims = [image.index(label) for label in op.spatial]
         _take_padding(rewriter, op, dims, op.lhs_dilation, 0)
 
 

@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ....dialects.tgraph.reducing import ConvolutionOp, ReduceWindowOp
+from ....dialects.tgraph.windows import WindowDimension
 from . import named
 from .code import dot_type
 from .memory import Stored
@@ -53,16 +54,12 @@ class OperandWindow:
 
     size: int  # of the operand
     places: int
-    window: int
-    stride: int
-    low: int
-    base_dilation: int
-    window_dilation: int
+    window: WindowDimension
 
     def ranges(self) -> Iterator[WindowRange]:
-        base, dilation = self.base_dilation, self.window_dilation
+        base, dilation = self.window.base_dilation, self.window.window_dilation
         # Places this far apart read the operand with the same entries.
-        step = base // gcd(self.stride, base)
+        step = base // gcd(self.window.stride, base)
         window_step = base // gcd(dilation, base)
         for phase in range(min(step, self.places)):
             group: list[tuple[int, int, int]] = []  # place, first entry, count
@@ -79,9 +76,9 @@ class OperandWindow:
 
     def _entries(self, place: int, window_step: int) -> tuple[int, int] | None:
         """The first entry of the window inside the operand, and how many there are."""
-        start = place * self.stride - self.low
-        base, dilation = self.base_dilation, self.window_dilation
-        phases = range(min(window_step, self.window))
+        size, stride, low, _, base, dilation = self.window
+        start = place * stride - low
+        phases = range(min(window_step, size))
         first = next((w for w in phases if (start + w * dilation) % base == 0), None)
         if first is None:
             return None
@@ -91,21 +88,21 @@ class OperandWindow:
         skipped = max(0, -(at // jump)) if at < 0 else 0
         first += skipped * window_step
         at += skipped * jump
-        if first >= self.window or at > extent:
+        if first >= size or at > extent:
             return None
-        count = min((extent - at) // jump, (self.window - 1 - first) // window_step)
+        count = min((extent - at) // jump, (size - 1 - first) // window_step)
         return first, count + 1
 
     def _range(
         self, group: Sequence[tuple[int, int, int]], step: int, window_step: int
     ) -> WindowRange:
         place, first, count = group[0]
-        base, dilation = self.base_dilation, self.window_dilation
+        _, stride, low, _, base, dilation = self.window
         return WindowRange(
             *(place, step, len(group)),
             *(first, window_step, count),
-            (place * self.stride - self.low + first * dilation) // base,
-            step * self.stride // base,
+            (place * stride - low + first * dilation) // base,
+            step * stride // base,
             window_step * dilation // base,
         )
 
@@ -115,20 +112,8 @@ def reduce_window(values: Values, op: ReduceWindowOp, target: Stored) -> None:
         return
     source, kind = values.store(op.inputs[0]), op.kind.data
     element = op.declared[0].element_type
-    windows = [
-        OperandWindow(*numbers)
-        for numbers in zip(
-            source.shape,
-            target.shape,
-            op.window_dimensions.get_values(),
-            op.window_strides.get_values(),
-            op.padding_low.get_values(),
-            op.base_dilations.get_values(),
-            op.window_dilations.get_values(),
-            strict=True,
-        )
-    ]
-    rank = len(windows)
+    rank = len(target.shape)
+    windows = list(map(OperandWindow, source.shape, target.shape, op.window(rank)))
 
     def add_up(total: Stored) -> None:
         for ranges in _combinations(windows):
@@ -165,22 +150,14 @@ def convolution(values: Values, op: ConvolutionOp, target: Stored) -> None:
     element = op.declared[0].element_type
     image_labels, kernel_labels, result_labels = map(list, op.labels)
     image, kernel = map(values.store, op.inputs)
-    spatial = [str(d) for d in range(len(image_labels) - 2)]
+    spatial = op.spatial
     windows = [
         OperandWindow(
             image.shape[image_labels.index(label)],
             target.shape[result_labels.index(label)],
-            kernel.shape[kernel_labels.index(label)],
-            *numbers,
+            dim,
         )
-        for label, *numbers in zip(
-            spatial,
-            op.window_strides.get_values(),
-            op.padding_low.get_values(),
-            op.lhs_dilation.get_values(),
-            op.rhs_dilation.get_values(),
-            strict=True,
-        )
+        for label, dim in zip(spatial, op.window(kernel.shape), strict=True)
     ]
     features = op.feature_group_count.value.data
     groups = max(features, op.batch_group_count.value.data)
