@@ -61,8 +61,8 @@ their operations, then fuses and schedules the copy again.
 A value may be read first by a reduction to a number, and then by operations that need
 this number: the scale of a dynamic quantization, or the mean of a whole tensor. No loop
 can contain both readers. The pass then tries loops that recompute the value
-(passes/tgraph/tiling/twice.py), and takes them if they need a tenth fewer bytes than
-other loops. Recomputation counts as time.
+(passes/tgraph/tiling/rematerialization.py), and takes them if they need a tenth fewer
+bytes than other loops. Recomputation counts as time.
 
 The pass tiles convolutions and pooling by rows, with tiles large enough that a window
 spans at most two of them. The rows that the next tile reads again are kept (Alwani et

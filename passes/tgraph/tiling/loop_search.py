@@ -24,7 +24,7 @@ from ..shared.ungrouping import ungroup
 from .dimensions import bytes_of, shape_of
 from .loop_rewriting import write_loop
 from .loops import LEAST_TILES, Surroundings, TiledLoop, tiled_loop
-from .twice import Repetitions
+from .rematerialization import Rematerializations
 from .windows import is_remade, users
 
 IN_CACHE = 1 << 19
@@ -317,7 +317,7 @@ def _write(
         for number, value in memory.names.items()
     }
     took = sum(times(block.ops))
-    repetitions = Repetitions(share * took, least_bytes(tile_bytes))
+    repetitions = Rematerializations(share * took, least_bytes(tile_bytes))
     renamed = ungroup(block)
     sizes = {renamed.get(value, value): size for value, size in stored.items()}
     estimate = Estimate(block, sizes, without, took, repetitions.behind)
