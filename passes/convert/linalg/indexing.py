@@ -123,15 +123,9 @@ def scatter(values: Values, op: ScatterOp, target: Stored) -> None:
         return
     element, kind = target.element, op.kind.data
     result, starts_at, new = map(values.memref_of, (target, indices, updates))
-    window_dims = op.update_window_dims.get_values()
-    batch_dims = [d for d in range(len(updates.shape)) if d not in window_dims]
-    dropped = (
-        *op.inserted_window_dims.get_values(),
-        *op.input_batching_dims.get_values(),
-    )
-    kept = [d for d in range(len(target.shape)) if d not in dropped]
-    of_window = dict(zip(kept, window_dims, strict=True))
-    vector_dim = op.index_vector_dim.value.data
+    numbers = op.dimension_numbers
+    window_dims, batch_dims = numbers.window, numbers.batch(len(updates.shape))
+    of_window = dict(zip(numbers.kept(len(target.shape)), window_dims, strict=True))
 
     def one_slice(code: MlirCode, batch: list[SSAValue]) -> None:
         starts = starts_of(
@@ -139,9 +133,9 @@ def scatter(values: Values, op: ScatterOp, target: Stored) -> None:
             starts_at,
             indices.element,
             batch,
-            vector_dim,
+            numbers.vector,
             len(indices.shape),
-            op.scatter_dims_to_operand_dims.get_values(),
+            numbers.indexed,
         )
         is_inside = _true(code)
         for d, start in starts.items():
@@ -154,10 +148,7 @@ def scatter(values: Values, op: ScatterOp, target: Stored) -> None:
             ):
                 is_inside = code.add(arith.AndIOp(is_inside, code.add(test)))
         starts |= of_batch(
-            op.input_batching_dims.get_values(),
-            op.scatter_indices_batching_dims.get_values(),
-            vector_dim,
-            batch,
+            numbers.operand_batching, numbers.indices_batching, numbers.vector, batch
         )
 
         def one_element(code: MlirCode, window: list[SSAValue]) -> None:

@@ -127,15 +127,11 @@ def _without_replaced(site: GradientSite[ScatterOp]) -> Term:
 
 def _window(site: GradientSite[ScatterOp]) -> list[int]:
     """The size of an update in each of the operand's dimensions."""
-    op = site.op
-    dropped = (
-        *op.inserted_window_dims.get_values(),
-        *op.input_batching_dims.get_values(),
-    )
+    numbers = site.op.dimension_numbers
     updates = site.input_type(2).get_shape()
-    sizes = iter([updates[d] for d in op.update_window_dims.get_values()])
+    sizes = iter([updates[d] for d in numbers.window])
     rank = site.input_type(0).get_num_dims()
-    return [1 if d in dropped else next(sizes) for d in range(rank)]
+    return [1 if d in numbers.omitted else next(sizes) for d in range(rank)]
 
 
 def _gathered(site: GradientSite[ScatterOp], x: Term, indices: Term) -> Term:
