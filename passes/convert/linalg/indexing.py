@@ -176,11 +176,7 @@ def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -
     pooled, gradient = map(values.store, op.inputs)
     element = target.element
     old, new = map(values.memref_of, (pooled, gradient))
-    window = op.window_dimensions.get_values()
-    strides = op.window_strides.get_values()
-    low = op.padding_low.get_values()
-    more = "gt" if op.kind.data == "maximum" else "lt"
-    rank = len(window)
+    selection = _Selection(op, old, element)
 
     def add_up(total: Stored) -> None:
         if 0 in gradient.shape:
@@ -188,50 +184,7 @@ def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -
         sums = values.memref_of(total)
 
         def one_place(code: MlirCode, place: list[SSAValue]) -> None:
-            corner = [
-                code.add(
-                    arith.SubiOp(
-                        code.add(arith.MuliOp(p, code.constant(stride, index))),
-                        code.constant(padding, index),
-                    )
-                )
-                for p, stride, padding in zip(place, strides, low, strict=True)
-            ]
-
-            def one_entry(
-                code: MlirCode, number: SSAValue, best: Sequence[SSAValue]
-            ) -> Sequence[SSAValue]:
-                """`best`: whether one has been found, its element, and its indices."""
-                at = [
-                    code.add(arith.AddiOp(c, o))
-                    for c, o in zip(corner, unravel(code, number, window), strict=True)
-                ]
-                is_inside = _true(code)
-                safe: list[SSAValue] = []
-                for a, size in zip(at, pooled.shape, strict=True):
-                    # As unsigned numbers, negative indices are large.
-                    fits = code.add(arith.CmpiOp(a, code.constant(size, index), "ult"))
-                    is_inside = code.add(arith.AndIOp(is_inside, fits))
-                    zero = code.constant(0, index)
-                    safe.append(code.add(arith.SelectOp(fits, a, zero)))
-                value = code.load(old, safe)
-                better = _compare(code, element, value, best[1], more)
-                is_first = code.invert(best[0])
-                wins = code.add(arith.OrIOp(better, is_first))
-                wins = code.add(arith.AndIOp(wins, is_inside))
-                found = code.add(arith.OrIOp(best[0], is_inside))
-                return [
-                    found,
-                    *(
-                        code.add(arith.SelectOp(wins, ours, theirs))
-                        for ours, theirs in zip([value, *at], best[1:], strict=True)
-                    ),
-                ]
-
-            nothing = code.invert(_true(code))
-            start = [nothing, code.constant(0, element)]
-            start += [code.constant(0, index)] * rank
-            found, _, *at = code.loop(prod(window), one_entry, start)
+            found, at = selection.write(code, place)
 
             def one_sum(code: MlirCode) -> None:
                 update = code.load(new, place)
@@ -243,6 +196,75 @@ def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -
         values.code.loops(gradient.shape, one_place)
 
     accumulated(values, target, "add", dot_type(element), add_up)
+
+
+class _Selection:
+    """Finds the element of `pooled`, a memref, that a window selects."""
+
+    def __init__(self, op: SelectAndScatterOp, pooled: SSAValue, element: Attribute):
+        self.pooled, self.element = pooled, element
+        self.shape = tensor_type_of(op.inputs[0].type).get_shape()
+        self.window = op.window(len(self.shape))
+        self.more = "gt" if op.kind.data == "maximum" else "lt"
+
+    def write(
+        self, code: MlirCode, place: Sequence[SSAValue]
+    ) -> tuple[SSAValue, Sequence[SSAValue]]:
+        """Whether the window at `place` contains any element, and the indices of the
+        selected one."""
+        corner = [
+            code.add(
+                arith.SubiOp(
+                    code.add(arith.MuliOp(p, code.constant(dim.stride, index))),
+                    code.constant(dim.low, index),
+                )
+            )
+            for p, dim in zip(place, self.window, strict=True)
+        ]
+        sizes = [dim.size for dim in self.window]
+
+        def one_entry(
+            code: MlirCode, number: SSAValue, best: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            offsets = unravel(code, number, sizes)
+            at = [
+                code.add(arith.AddiOp(c, o))
+                for c, o in zip(corner, offsets, strict=True)
+            ]
+            return self._better(code, at, best)
+
+        nothing = code.invert(_true(code))
+        start = [nothing, code.constant(0, self.element)]
+        start += [code.constant(0, index)] * len(sizes)
+        found, _, *at = code.loop(prod(sizes), one_entry, start)
+        return found, at
+
+    def _better(
+        self, code: MlirCode, at: Sequence[SSAValue], best: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        """The better one of `best` and the element at the indices `at`, if these are in
+        bounds. `best`: whether one has been found, its element, and its indices."""
+        is_inside = _true(code)
+        safe: list[SSAValue] = []
+        for a, size in zip(at, self.shape, strict=True):
+            # As unsigned numbers, negative indices are large.
+            fits = code.add(arith.CmpiOp(a, code.constant(size, index), "ult"))
+            is_inside = code.add(arith.AndIOp(is_inside, fits))
+            zero = code.constant(0, index)
+            safe.append(code.add(arith.SelectOp(fits, a, zero)))
+        value = code.load(self.pooled, safe)
+        better = _compare(code, self.element, value, best[1], self.more)
+        is_first = code.invert(best[0])
+        wins = code.add(arith.OrIOp(better, is_first))
+        wins = code.add(arith.AndIOp(wins, is_inside))
+        found = code.add(arith.OrIOp(best[0], is_inside))
+        return [
+            found,
+            *(
+                code.add(arith.SelectOp(wins, ours, theirs))
+                for ours, theirs in zip([value, *at], best[1:], strict=True)
+            ),
+        ]
 
 
 def unravel(code: MlirCode, number: SSAValue, shape: Sequence[int]) -> list[SSAValue]:
