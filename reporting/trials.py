@@ -21,7 +21,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
-from ..analysis.cost import flops
+from ..analysis.flops import flops
 from ..analysis.functions import tensor_functions
 from ..checking.plan_check import check_plan
 from ..dialects.diagnostics import LocatedError, held_back

@@ -17,7 +17,6 @@ from tensorplan.analysis.cost import (
     WIDE_FEATURE_PER_NS,
     arithmetic,
     duration,
-    flops,
     moved,
     repetitions,
     time,
@@ -25,8 +24,8 @@ from tensorplan.analysis.cost import (
     time_to_move,
     time_to_pack,
     times,
-    window_meets,
 )
+from tensorplan.analysis.flops import flops, window_meets
 from tensorplan.analysis.loops import ITERATIONS
 from tensorplan.dialects.tgraph.windows import WindowDimension
 
