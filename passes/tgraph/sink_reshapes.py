@@ -102,7 +102,7 @@ from ...dialects.tgraph.base import (
     value_shape,
     with_shape,
 )
-from ...dialects.tgraph.canonicalization import without_reshape
+from ...dialects.tgraph.canonicalization.views import without_reshape
 from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.fusing import COMPUTED, CONTRACTIONS, keeps_sizes
 from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
