@@ -5,7 +5,7 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
-from ...compatibility import replace
+from ...compatibility import insert, replace
 from ..base import TensorOp, is_static, tensor_type_of
 from ..shaping import ConstantOp
 
@@ -47,7 +47,7 @@ def insert_before(rewriter: PatternRewriter, op: TensorOp, new: TensorOp) -> Non
     """Inserts `new`, which gets the location and attributes of `op`, before `op`."""
     new.location = op.location
     new.attributes = {**op.attributes}
-    rewriter.insert(new, InsertPoint.before(op))
+    insert(rewriter, new, InsertPoint.before(op))
 
 
 def has_static_operands(op: TensorOp) -> bool:

@@ -13,6 +13,7 @@ from xdsl.pattern_rewriter import (
 )
 from xdsl.rewriter import InsertPoint
 
+from ...compatibility import insert
 from ..base import (
     TensorOp,
     ints,
@@ -25,19 +26,8 @@ from ..base import (
 )
 from ..elements import identity, is_stored
 from ..elementwise import ConvertOp, MultiplyOp
-from ..reducing import (
-    ConvolutionOp,
-    DotGeneralOp,
-    ReduceOp,
-    ReduceWindowOp,
-)
-from ..shaping import (
-    BroadcastInDimOp,
-    PadOp,
-    ReshapeOp,
-    SliceOp,
-    TransposeOp,
-)
+from ..reducing import ConvolutionOp, DotGeneralOp, ReduceOp, ReduceWindowOp
+from ..shaping import BroadcastInDimOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from .common import (
     can_merge,
     has_static_operands,
@@ -94,7 +84,7 @@ class TransposeOfDotGeneral(RewritePattern):
             merge_with(rewriter, op, source, new)
             return
         new.location, new.attributes = source.location, {**source.attributes}
-        rewriter.insert(new, InsertPoint.before(op))
+        insert(rewriter, new, InsertPoint.before(op))
         rest = TransposeOp(
             (new.result,),
             result_types=(op.result.type,),
