@@ -24,11 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
 
 from xdsl.dialects import affine, scf
-from xdsl.dialects.builtin import (
-    MemRefType,
-    ModuleOp,
-    TensorType,
-)
+from xdsl.dialects.builtin import MemRefType, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -41,8 +37,7 @@ from ..dialects.tgraph.base import (
     TensorOp,
     VariableType,
     device_of,
-    tensor_type_of,
-    typical_bytes,
+    value_bytes,
 )
 from ..dialects.tgraph.fusing import ending
 from ..dialects.tgraph.indexing import (
@@ -51,11 +46,7 @@ from ..dialects.tgraph.indexing import (
     GatherOp,
     ScatterOp,
 )
-from ..dialects.tgraph.reducing import (
-    ConvolutionOp,
-    DotGeneralOp,
-    SelectAndScatterOp,
-)
+from ..dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp, SelectAndScatterOp
 from ..dialects.tgraph.shaping import ConcatenateOp, ConstantOp, DeviceCopyOp, SliceOp
 from ..dialects.tgraph.structure import FusionOp, IfOp, WhileOp
 from ..planning.scheduling.makespan import BESIDE
@@ -565,7 +556,7 @@ def _part_and_whole(value: SSAValue) -> tuple[SSAValue, SSAValue]:
 def _bytes(value: SSAValue) -> int:
     if not _has_elements(value.type):
         return 0
-    return typical_bytes(tensor_type_of(value.type))
+    return value_bytes(value)
 
 
 def _has_elements(type: Attribute) -> bool:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from ..dialects.tgraph.base import TensorOp, device_of, tensor_type_of, typical_bytes
+from ..dialects.tgraph.base import TensorOp, device_of, typical_bytes, value_bytes
 from ..dialects.tgraph.differentiation import RECOMPUTED
 from ..dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ..dialects.tgraph.shaping import ConstantOp, ViewOp
@@ -113,7 +113,7 @@ def is_free(op: Operation) -> bool:
     A view that no strides describe may be stored nevertheless.
     """
     if isinstance(op, ConstantOp):
-        bytes = typical_bytes(tensor_type_of(op.result.type))
+        bytes = value_bytes(op.result)
         return not op.outs and (op.splat is None or bytes <= SMALL_CONSTANT)
     return isinstance(op, ViewOp) and not op.outs
 

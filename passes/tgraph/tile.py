@@ -101,7 +101,7 @@ from ...analysis.cost import duration, time_without_library, times
 from ...analysis.functions import blocks_within, tensor_functions
 from ...analysis.memory_graph import memory_graph
 from ...dialects.diagnostics import held_back, remark
-from ...dialects.tgraph.base import TILES
+from ...dialects.tgraph.base import TILES, value_bytes
 from .. import driver
 from ..optional import OptionalPass
 from ..options import Budget, Placing
@@ -112,7 +112,6 @@ from .schedule import TGraphSchedule
 from .shared.fitting import Peaks, PlannedBytes, is_static_block
 from .shared.streams import has_streams
 from .tiling.bytes import Lifetimes
-from .tiling.dimensions import bytes_of
 from .tiling.loop_search import IN_CACHE, least_bytes, write_loops
 from .tiling.regions import Rules
 from .tiling.rewriting import write
@@ -216,7 +215,7 @@ class TGraphTile(OptionalPass, Placing):
     def _has_large_values(self, func: FuncOp) -> bool:
         """Whether a value is large enough for a loop."""
         return self.tile_bytes > 0 and any(
-            bytes_of(value) >= least_bytes(self.tile_bytes)
+            value_bytes(value) >= least_bytes(self.tile_bytes)
             for block in blocks_within(func.body.block)
             for op in block.ops
             for value in op.results

@@ -12,12 +12,7 @@ from math import prod
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import Operation, SSAValue
 
-from ....dialects.tgraph.base import (
-    Shape,
-    TensorOp,
-    tensor_type_of,
-    typical_bytes,
-)
+from ....dialects.tgraph.base import Shape, TensorOp, tensor_type_of
 from ....dialects.tgraph.bodies import ReduceByOp, SortOp
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.indexing import (
@@ -54,10 +49,6 @@ whole."""
 
 def shape_of(value: SSAValue) -> Shape:
     return tensor_type_of(value.type).get_shape()
-
-
-def bytes_of(value: SSAValue) -> int:
-    return typical_bytes(tensor_type_of(value.type))
 
 
 def result_shape(op: TensorOp) -> Shape:
