@@ -9,7 +9,7 @@ cost.py             the cost of operations: bytes moved, time
 layout.py           layouts of tensors in buffers
 destinations.py     operations of other dialects in destination style
 operations.py       the operands of operations, with those inside fusions
-once.py             caches answers about a block while it stays the same
+caching.py          caches answers about a block while it stays the same
 versions.py         the contents of variables over time
 concatenations.py   concatenations with operands computed in place
 updates.py          updates of parts of variables in place

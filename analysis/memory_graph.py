@@ -24,10 +24,10 @@ from ..dialects.tgraph.structure import IfOp, RegionOp, WhileOp
 from ..dialects.tgraph.unused import read_arguments
 from ..planning.problem import round_up
 from ..planning.scheduling import Task, TaskGraph, peak_of, profile
+from .caching import cached
 from .concatenations import is_in_place
 from .dependencies import accesses, memory_order
 from .destinations import captured
-from .once import once
 from .operations import operands_of, operands_within
 from .storage import (
     SMALL_CONSTANT,
@@ -100,7 +100,7 @@ class MemoryGraph:
 def memory_graph(block: Block, alignment: int) -> MemoryGraph:
     """The graph of a level-1 function's block. A symbolic size counts as a typical one,
     and a value of unknown size as 0 bytes."""
-    return once(block, _graph, block, alignment)
+    return cached(block, _graph, block, alignment)
 
 
 def _graph(block: Block, alignment: int) -> MemoryGraph:

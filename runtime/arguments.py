@@ -18,7 +18,7 @@ import numpy as np
 from ..support.arrays import Array, DType, address
 from ..support.slots import Input, Result, Slot
 from . import rebinding
-from .handing_out import LEAST, HandedOut
+from .owned_results import LEAST, HandedOut
 from .placing import StagedPlacing
 from .prepacking import Prepacked
 from .program.program import Changes, Program

@@ -31,9 +31,9 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 import tensorplan
+from tensorplan.analysis.caching import cached_by, caching
 from tensorplan.analysis.functions import erase_unused, tensor_blocks
 from tensorplan.analysis.memory_graph import memory_graph
-from tensorplan.analysis.once import asked_once, once_by
 from tensorplan.analysis.operations import Operations
 from tensorplan.analysis.storage import during, storage_of
 from tensorplan.dialects.diagnostics import LocatedError
@@ -384,7 +384,7 @@ def test_a_block_is_looked_at_again_if_it_has_changed(
 ) -> None:
     module = branching()
     block = next(tensor_blocks(module))
-    with asked_once():
+    with caching():
         storage, graph = storage_of(block), memory_graph(block, 64)
         assert graph is memory_graph(block, 64)
         assert graph is not memory_graph(block, 128)
@@ -403,9 +403,9 @@ def test_what_follows_from_a_key_is_found_once_and_not_when_cut_short() -> None:
         asked.append(0)
         return len(asked)
 
-    assert [once_by("key", ask) for _ in range(2)] == [1, 2]
-    with asked_once():
+    assert [cached_by("key", ask) for _ in range(2)] == [1, 2]
+    with caching():
         with deadline.within(-1):
-            assert once_by("key", ask) == 3
-        assert [once_by("key", ask) for _ in range(2)] == [4, 4]
-        assert once_by("other", ask) == 5
+            assert cached_by("key", ask) == 3
+        assert [cached_by("key", ask) for _ in range(2)] == [4, 4]
+        assert cached_by("other", ask) == 5

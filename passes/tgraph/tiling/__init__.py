@@ -10,11 +10,11 @@ rewriting.py          rewrites regions in tiles
 
 Tiles as iterations of a loop, also through sums and windows:
 
-parts.py              finds operations that combine tiles
+combining.py          finds operations that combine tiles
 windows.py            computes the rows that convolutions and pooling read
 loops.py              finds operations that one loop can compute
 rematerialization.py  rematerializes values that are read after a reduction of them
-ends.py               finds elementwise chains that widen the values that a loop stores
+widening_chains.py    finds elementwise chains that widen the values that a loop stores
 loop_search.py        searches the loops, and their tiles, that may lower the peak
 loop_rewriting.py     rewrites operations as loops
 

@@ -21,7 +21,7 @@ from .windows import users
 _Members = Collection[Operation]
 
 
-def wide_end(
+def widening_chain(
     members: _Members, sliced: Iterable[SSAValue], outputs: Iterable[SSAValue]
 ) -> Sequence[Operation]:
     """The members between a value that is stored at the start or end of a loop and a
