@@ -50,6 +50,12 @@ def insert_before(rewriter: PatternRewriter, op: TensorOp, new: TensorOp) -> Non
     insert(rewriter, new, InsertPoint.before(op))
 
 
+def added(rewriter: PatternRewriter, op: TensorOp, new: TensorOp) -> SSAValue:
+    """The first result of `new`, which is inserted as by `insert_before`."""
+    insert_before(rewriter, op, new)
+    return new.results[0]
+
+
 def has_static_operands(op: TensorOp) -> bool:
     """Whether all operand sizes are numbers."""
     return all(is_static(tensor_type_of(value.type)) for value in op.inputs)

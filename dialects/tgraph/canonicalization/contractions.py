@@ -15,7 +15,6 @@ from xdsl.rewriter import InsertPoint
 
 from ...compatibility import insert
 from ..base import (
-    TensorOp,
     ints,
     is_static,
     shape_of,
@@ -29,9 +28,9 @@ from ..elementwise import ConvertOp, MultiplyOp
 from ..reducing import ConvolutionOp, DotGeneralOp, ReduceOp, ReduceWindowOp
 from ..shaping import BroadcastInDimOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from .common import (
+    added,
     can_merge,
     has_static_operands,
-    insert_before,
     is_on_tensors,
     merge_with,
     replace_with,
@@ -146,22 +145,17 @@ class DotGeneralOfUnitDimensions(RewritePattern):
                 free += d not in batch
             if summed:
                 type_ = with_shape(type_, [shape_of(type_)[d] for d in kept])
-                value = _added(rewriter, op, ReshapeOp((value,), result_types=(type_,)))
+                value = added(rewriter, op, ReshapeOp((value,), result_types=(type_,)))
             if type_.element_type != whole.element_type:
                 type_ = with_element(type_, whole.element_type)
-                value = _added(rewriter, op, ConvertOp((value,), result_types=(type_,)))
+                value = added(rewriter, op, ConvertOp((value,), result_types=(type_,)))
             spread = BroadcastInDimOp(
                 (value,),
                 result_types=(whole,),
                 properties={"broadcast_dimensions": ints(dims)},
             )
-            factors.append(_added(rewriter, op, spread))
+            factors.append(added(rewriter, op, spread))
         replace_with(rewriter, op, MultiplyOp(factors, result_types=(whole,)))
-
-
-def _added(rewriter: PatternRewriter, op: TensorOp, new: TensorOp) -> SSAValue:
-    insert_before(rewriter, op, new)
-    return new.results[0]
 
 
 class ConvolutionOfPad(RewritePattern):

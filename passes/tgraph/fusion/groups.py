@@ -22,13 +22,17 @@ from ....dialects.tgraph.base import (
     VariableType,
     shape_of,
     tensor_type_of,
-    value_bytes,
+    typical_bytes,
 )
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.fusing import COMPUTED, OF_LEAVES, Group, overwritable
 from ....dialects.tgraph.indexing import DynamicSliceOp
 from ....dialects.tgraph.reducing import ReduceOp
-from ....dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, IotaOp
+from ....dialects.tgraph.shaping import (
+    BroadcastInDimOp,
+    ConstantOp,
+    IotaOp,
+)
 from . import nnvm, postdominators
 from .graph import FusionNode, place_of
 from .slices import slice_in_place
@@ -125,7 +129,7 @@ def cut_at_narrowest(function: Function, candidate: Sequence[int]) -> Sequence[i
         if len(readers) != 1 or candidate[readers[0]] == candidate[index]:
             continue
         chain = list(_chain(function, candidate, index))
-        sizes = [value_bytes(o.results[0]) for o in chain]
+        sizes = [typical_bytes(tensor_type_of(o.results[0].type)) for o in chain]
         for widening in chain[: sizes.index(min(sizes))]:
             found[function.position[widening]] = found[readers[0]]
     return found
