@@ -4,11 +4,12 @@ functions.py        functions on tensors, and their attributes
 sizes.py            symbolic sizes as IR values, and back
 storage/            what is stored, where, and until when
 memory_graph.py     a function as a graph for the schedulers in planning/
-cost.py             the cost of operations: FLOPs, bytes moved, time
+flops.py            the floating-point operations of operations
+cost.py             the cost of operations: bytes moved, time
 layout.py           layouts of tensors in buffers
 destinations.py     operations of other dialects in destination style
 operations.py       the operands of operations, with those inside fusions
-once.py             caches answers about a block while it stays the same
+caching.py          caches answers about a block while it stays the same
 versions.py         the contents of variables over time
 concatenations.py   concatenations with operands computed in place
 updates.py          updates of parts of variables in place

@@ -21,7 +21,7 @@ from typing import TypeGuard
 
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from ..dialects.tgraph.base import IN_PLACE, Shape, TensorOp, shape_of, tensor_type_of
+from ..dialects.tgraph.base import IN_PLACE, TensorOp, value_shape
 from ..dialects.tgraph.shaping import (
     BroadcastInDimOp,
     ConcatenateOp,
@@ -63,8 +63,9 @@ def computed(op: ConcatenateOp, index: int, block: Block) -> Iterator[SSAValue]:
         if not is_reshape(value.owner):
             return
         (value,) = value.owner.inputs
-        part = part or part_layout(Layout.contiguous(_shape(op.result)), (op, index))
-        layout = part.reshaped(_shape(value))
+        whole = Layout.contiguous(value_shape(op.result))
+        part = part or part_layout(whole, (op, index))
+        layout = part.reshaped(value_shape(value))
         if layout is None or (contracts(value.owner) and not _has_rows(layout)):
             return
 
@@ -91,7 +92,7 @@ def part_layout(whole: Layout, part: Part) -> Layout:
     """The layout of an operand in its concatenation, which has the layout `whole`."""
     op, index = part
     dim = op.dimension.value.data
-    shapes = list(map(_shape, op.inputs))
+    shapes = list(map(value_shape, op.inputs))
     starts = [0] * len(whole.shape)
     starts[dim] = sum(shape[dim] for shape in shapes[:index])
     return whole.sliced(starts, [1] * len(starts), shapes[index])
@@ -101,7 +102,3 @@ def _has_rows(layout: Layout) -> bool:
     """Whether the elements of the last dimension above size 1 are adjacent."""
     sizes = zip(layout.shape, layout.strides, strict=True)
     return next((step for size, step in reversed([*sizes]) if size != 1), 1) == 1
-
-
-def _shape(value: SSAValue) -> Shape:
-    return shape_of(tensor_type_of(value.type))

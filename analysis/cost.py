@@ -1,16 +1,7 @@
-"""A cost model of operations: estimates FLOPs, bytes moved, and time.
+"""A cost model of operations: estimates the bytes that they move, and their time.
 
-    %r = tgraph.dot_general %a, %b       201,326,592 FLOPs, 9,437,184 bytes, 2.0 ms
+    %r = tgraph.dot_general %a, %b       9,437,184 bytes, 2.0 ms
          (96x128x64, 96x64x128)
-
-FLOPs are exact. A contraction has two FLOPs for each product that it sums; products
-with the padding or the dilation holes of a convolution do not count. A reduction or a
-cumulative sum has one FLOP for each element but the first. An elementwise operation has
-one per element, or as many as the polynomial that its kernel evaluates. With complex
-numbers, a product has eight FLOPs, and an elementwise operation has two or more per
-element. An operation that only moves data has none. A group has the FLOPs of its body.
-A loop has the FLOPs of one iteration times its trip count, or times ten if the trip
-count is unknown (loops.py). A branch has the FLOPs of its larger side.
 
 Bytes are the bytes read and written in memory; each operand counts once. A slice, a
 gather or an update in place counts only the part of the operand that it accesses.
@@ -29,25 +20,16 @@ reads whole cache lines. `benchmarks/cost.py` measured the constants on one core
 compares the estimates with kernels. Symbolic sizes count as typical sizes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from math import gcd, prod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import prod
 
 from xdsl.dialects import affine, scf
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    DenseArrayBase,
-    IntegerType,
-    MemRefType,
-    ModuleOp,
-    TensorType,
-)
+from xdsl.dialects.builtin import MemRefType, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ..dialects.sizes.symbolic import TYPICAL, typical
+from ..dialects.sizes.symbolic import typical
 from ..dialects.structural_keys import StructuralKeys
-from ..dialects.tgraph import elementwise as e
 from ..dialects.tgraph.base import (
     IN_PLACE,
     AnyTensor,
@@ -55,13 +37,8 @@ from ..dialects.tgraph.base import (
     TensorOp,
     VariableType,
     device_of,
-    shape_of,
-    tensor_type_of,
-    typical_bytes,
+    value_bytes,
 )
-from ..dialects.tgraph.bodies import ReduceByOp, SortOp
-from ..dialects.tgraph.elements import is_complex
-from ..dialects.tgraph.elementwise import ElementwiseOp
 from ..dialects.tgraph.fusing import ending
 from ..dialects.tgraph.indexing import (
     DynamicSliceOp,
@@ -69,22 +46,22 @@ from ..dialects.tgraph.indexing import (
     GatherOp,
     ScatterOp,
 )
-from ..dialects.tgraph.matrices import MatrixOp
-from ..dialects.tgraph.random import RngBitGeneratorOp
-from ..dialects.tgraph.reducing import (
-    ConvolutionOp,
-    DotGeneralOp,
-    ReduceOp,
-    ReduceWindowOp,
-    SelectAndScatterOp,
-)
+from ..dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp, SelectAndScatterOp
 from ..dialects.tgraph.shaping import ConcatenateOp, ConstantOp, DeviceCopyOp, SliceOp
-from ..dialects.tgraph.spectral import FftOp
 from ..dialects.tgraph.structure import FusionOp, IfOp, WhileOp
 from ..planning.scheduling.makespan import BESIDE
 from .concatenations import is_in_place, is_reshape
 from .dependencies import queue_of, runs
-from .loops import iterations
+from .flops import (
+    contracted_flops,
+    other_flops,
+    over_regions,
+    rounds,
+    types_of,
+    typical_shape,
+    typical_shape_of,
+    typical_size,
+)
 from .operations import Fused, members, operands_of
 
 LAUNCH = 100
@@ -148,58 +125,11 @@ WIDE = 3
 OTHERS_PER_NS = 80
 """FLOPs of other operations that one core computes per nanosecond."""
 
-POLYNOMIALS: Mapping[type[Operation], int] = {
-    e.Atan2Op: 56,
-    e.CbrtOp: 40,
-    e.CosineOp: 64,
-    e.ErfOp: 24,
-    e.ErfcOp: 40,
-    e.ExponentialMinusOneOp: 24,
-    e.ExponentialOp: 20,
-    e.LogOp: 28,
-    e.LogPlusOneOp: 34,
-    e.LogisticOp: 22,
-    e.PowerOp: 370,
-    e.RemainderOp: 380,
-    e.SineOp: 64,
-    e.TanOp: 40,
-    e.TanhOp: 22,
-}
-"""FLOPs per element of operations without a processor instruction: approximately the
-steps of the native kernels' polynomials (runtime/backends/native/math.py). A step in
-f64 counts as two. For an operation that calls the C library for each element, the
-number of FLOPs that take as long."""
-
-COMPLEX: Mapping[type[Operation], int] = {
-    e.AbsOp: 4,
-    e.CosineOp: 100,
-    e.DivideOp: 40,
-    e.ExponentialMinusOneOp: 4_400,
-    e.ExponentialOp: 100,
-    e.LogOp: 5_000,
-    e.LogPlusOneOp: 2_400,
-    e.LogisticOp: 140,
-    e.MultiplyOp: 6,
-    e.PowerOp: 8_000,
-    e.RsqrtOp: 3_200,
-    e.SineOp: 100,
-    e.SqrtOp: 2_800,
-    e.TanhOp: 5_000,
-}
-"""FLOPs per element of operations on complex numbers, if more than two. An exponential
-consists of a real exponential, a sine and a cosine. For an operation without a native
-kernel, which NumPy computes element by element, the number of FLOPs that take as long.
-"""
-
-RANDOM = 40
-"""FLOPs per random number: approximately the steps of Threefry's or Philox's rounds."""
-
-
-def flops(op: Operation) -> int:
-    """The FLOPs of an operation and its regions. Integer operations count, too."""
-    if op.regions:
-        return _over_regions(op, flops)
-    return _contracted(op) + _others(op)
+_CONTROL = (
+    *(ModuleOp, FuncOp, WhileOp, IfOp, scf.WhileOp, scf.IfOp),
+    *(scf.ForOp, scf.ParallelOp, affine.ForOp),
+)
+"""Operations whose regions run one after the other."""
 
 
 def moved(op: Operation) -> int:
@@ -259,7 +189,7 @@ def _reads_part(op: Operation, value: SSAValue) -> bool:
 def time(op: Operation) -> int:
     """The estimated nanoseconds that an operation takes, with its regions."""
     if isinstance(op, _CONTROL):
-        return _over_regions(op, time)
+        return over_regions(op, time)
     return time_without_library(op) + time_to_start_library(op)
 
 
@@ -268,7 +198,7 @@ def time_without_library(op: Operation) -> int:
     if _is_free(op):
         return 0
     if isinstance(op, _CONTROL):
-        return _over_regions(op, time_without_library)
+        return over_regions(op, time_without_library)
     bytes = _moved(op, _bytes_in_vectors) + sum(map(_beside_slices, members(op)))
     moving = time_to_move(bytes)
     packing = sum(map(_packing, members(op)))
@@ -305,7 +235,7 @@ def time_to_pack(op: Operation, value: SSAValue) -> int:
         return 0
     left, right = op.inputs
     side = 1 if value is right else 0
-    is_along_sums = len(_shape_of(value)) - 1 in op.contracting[side]
+    is_along_sums = len(typical_shape_of(value)) - 1 in op.contracting[side]
     if value is right:
         bytes_per_ns = TRANSPOSED_PER_NS if is_along_sums else PACKED_PER_NS
     elif value is left and not is_along_sums:
@@ -327,38 +257,33 @@ def _reordering(op: ConvolutionOp, value: SSAValue, labels: str) -> int:
     """The nanoseconds to convert a tensor of a convolution to another layout, if its
     features are not innermost. Convolutions with one element per window, or with one
     place, are matrix products and need no conversion."""
-    _, kernel, result = map(_places, _typed(op), op.labels)
+    _, kernel, result = map(_places, types_of(op), op.labels)
     is_product = 1 in (prod(kernel), prod(result))
     if is_product or not labels[-1].isdigit():
         return 0
     return round(2 * _bytes(value) / REORDERED_PER_NS)
 
 
-def _typed(op: ConvolutionOp) -> Sequence[AnyTensor]:
-    """The types of a convolution's operands and result."""
-    return [*(tensor_type_of(value.type) for value in op.inputs), op.declared[0]]
-
-
 def _places(type: AnyTensor, labels: str) -> Sequence[int]:
     """The sizes of the spatial dimensions."""
-    sized = zip(labels, _shape(type), strict=True)
+    sized = zip(labels, typical_shape(type), strict=True)
     return [size for label, size in sized if label.isdigit()]
 
 
 def _is_nest(op: DotGeneralOp) -> bool:
     """Whether a loop nest computes it (native/products.py): with a vector, or small."""
     batch, summed = (
-        prod(_shape_of(op.inputs[0])[dim] for dim in dims)
+        prod(typical_shape_of(op.inputs[0])[dim] for dim in dims)
         for dims in (op.batching[0], op.contracting[0])
     )
-    multiplications = prod(_shape(op.declared[0])) * summed
+    multiplications = prod(typical_shape(op.declared[0])) * summed
     is_small = multiplications <= SMALL_PRODUCT * batch
-    return is_small or any(_size(value) == batch * summed for value in op.inputs)
+    return is_small or any(typical_size(value) == batch * summed for value in op.inputs)
 
 
 def _batch(op: DotGeneralOp) -> int:
     """The number of matrix products in the batch."""
-    return prod(_shape_of(op.inputs[0])[dim] for dim in op.batching[0])
+    return prod(typical_shape_of(op.inputs[0])[dim] for dim in op.batching[0])
 
 
 def times(
@@ -388,37 +313,53 @@ def arithmetic(op: Operation) -> int:
 
 def _picoseconds(op: Operation) -> int:
     if op.regions:
-        return _over_regions(op, _picoseconds)
+        return over_regions(op, _picoseconds)
     if isinstance(op, SelectAndScatterOp):
         return _selecting(op)
-    contracted = _in_columns(op) * _contracted(op) / _contracted_per_ns(op)
-    return round(1000 * (contracted + _others(op) / OTHERS_PER_NS))
+    contracted = _in_columns(op) * contracted_flops(op) / _contracted_per_ns(op)
+    return round(1000 * (contracted + other_flops(op) / OTHERS_PER_NS))
 
 
 def _contracted_per_ns(op: Operation) -> int:
     """The FLOPs of a contraction that a library computes per nanosecond."""
     if not isinstance(op, ConvolutionOp) or op.groups == 1:
         return CONTRACTED_PER_NS
-    image, kernel, result = _typed(op)
+    image, kernel, result = types_of(op)
     is_of_weights = op.batch_group_count.value.data > 1
     if is_of_weights:
-        seen = _shape(image)[op.labels[0].index("b")] // op.groups
+        seen = typical_shape(image)[op.labels[0].index("b")] // op.groups
     else:
-        seen = _shape(kernel)[op.labels[1].index("i")]
+        seen = typical_shape(kernel)[op.labels[1].index("i")]
     if seen > 1:
         return CONTRACTED_PER_NS
     is_wide = max(_places(result, op.labels[2]), default=1) > WIDE
     return WIDE_FEATURE_PER_NS if is_of_weights and is_wide else FEATURE_PER_NS
 
 
+def _in_columns(op: Operation) -> float:
+    """The number of columns or features that a library computes, divided by the number
+    that the result has."""
+    match op:
+        case DotGeneralOp() if not _is_nest(op):
+            summed = prod(
+                typical_shape_of(op.inputs[1])[dim] for dim in op.contracting[1]
+            )
+            columns = typical_size(op.inputs[1]) // max(summed * _batch(op), 1)
+        case ConvolutionOp():
+            columns = typical_shape(op.declared[0])[op.labels[2].index("f")]
+        case _:
+            return 1
+    return _in_whole(columns, COLUMNS)
+
+
 def _selecting(op: SelectAndScatterOp) -> int:
     """The picoseconds of the gradient of pooling (native/pooling.py). The kernel
     computes places in vectors along the last dimension, unless the window extends or
     moves along it."""
-    places = _shape_of(op.inputs[1])
-    elements = prod(op.window_dimensions.get_values()) * prod(places)
-    moves = op.window_dimensions, op.window_strides
-    is_along = any(move.get_values()[-1:] > (1,) for move in moves)
+    places = typical_shape_of(op.inputs[1])
+    window = op.window(len(places))
+    elements = prod(dim.size for dim in window) * prod(places)
+    is_along = any(max(dim.size, dim.stride) > 1 for dim in window[-1:])
     each = SELECTED_ALONE if is_along else SELECTED * _in_vectors(prod(places[-1:]))
     return round(1000 * elements * each)
 
@@ -431,7 +372,7 @@ def time_to_move(bytes: int) -> int:
 def time_between_rows(value: SSAValue, part: Shape) -> int:
     """The additional nanoseconds to read or write a value in parts of shape `part`,
     whose rows are not adjacent in memory."""
-    rows = _size(value) // max(_run(part, _shape_of(value)), 1)
+    rows = typical_size(value) // max(_run(part, typical_shape_of(value)), 1)
     return rows * (ROW if _bytes(value) <= CACHED else ROW_IN_MEMORY)
 
 
@@ -443,7 +384,7 @@ def time_to_copy(bytes: int) -> int:
 def repetitions(op: Operation) -> int:
     """An estimate of how often an operation runs in one run of its function."""
     around = op.parent_op()
-    return _rounds(around) * repetitions(around) if around else 1
+    return rounds(around) * repetitions(around) if around else 1
 
 
 def duration(program: ModuleOp | FuncOp, of: Callable[[Operation], int] = time) -> int:
@@ -487,195 +428,6 @@ def _of_block(block: Block, of: Callable[[Operation], int]) -> int:
         else:
             ends[op] = free[device] = max(start, waits.get(device, 0)) + needed
     return max(ends.values(), default=0) + copied // BESIDE
-
-
-# Regions
-
-_CONTROL = (
-    *(ModuleOp, FuncOp, WhileOp, IfOp, scf.WhileOp, scf.IfOp),
-    *(scf.ForOp, scf.ParallelOp, affine.ForOp),
-)
-
-
-def _over_regions(op: Operation, figure: Callable[[Operation], int]) -> int:
-    """The sum of `figure` over all operations in the regions of `op`, times the number
-    of iterations. For a branch, the larger side.
-    """
-    sums = [
-        sum(map(figure, (inner for block in region.blocks for inner in block.ops)))
-        for region in op.regions
-    ]
-    if isinstance(op, IfOp | scf.IfOp):
-        return max(sums)
-    return _rounds(op) * sum(sums)
-
-
-def _rounds(op: Operation) -> int:
-    """How often the regions of an operation run in one run of the operation."""
-    match op:
-        case ReduceByOp():
-            return _combined(op)
-        case SortOp():
-            length = _shape_of(op.inputs[0])[op.dimension.value.data]
-            return _size(op.inputs[0]) * max(length - 1, 0).bit_length()
-        case _:
-            return iterations(op)
-
-
-# FLOPs
-
-
-def _contracted(op: Operation) -> int:
-    """The FLOPs of the contractions in an operation."""
-    if op.regions:
-        return _over_regions(op, _contracted)
-    match op:
-        case DotGeneralOp():
-            shape = _shape_of(op.inputs[0])
-            depth = prod(shape[dim] for dim in op.contracting[0])
-            return (8 if _is_complex(op) else 2) * prod(_shape(op.declared[0])) * depth
-        case ConvolutionOp():
-            return _of_convolution(op)
-        case _:
-            return 0
-
-
-def _in_columns(op: Operation) -> float:
-    """The number of columns or features that a library computes, divided by the number
-    that the result has."""
-    match op:
-        case DotGeneralOp() if not _is_nest(op):
-            summed = prod(_shape_of(op.inputs[1])[dim] for dim in op.contracting[1])
-            columns = _size(op.inputs[1]) // max(summed * _batch(op), 1)
-        case ConvolutionOp():
-            columns = _shape(op.declared[0])[op.labels[2].index("f")]
-        case _:
-            return 1
-    return _in_whole(columns, COLUMNS)
-
-
-def _of_convolution(op: ConvolutionOp) -> int:
-    image, kernel, result = (
-        dict(zip(labels, _shape(type), strict=True))
-        for labels, type in zip(op.labels, _typed(op), strict=True)
-    )
-    spatial = [str(dim) for dim in range(len(image) - 2)]
-    products = _meetings(
-        [result[dim] for dim in spatial],
-        [image[dim] for dim in spatial],
-        [kernel[dim] for dim in spatial],
-        op.window_strides.get_values(),
-        op.padding_low.get_values(),
-        op.lhs_dilation.get_values(),
-        op.rhs_dilation.get_values(),
-    )
-    return 2 * result["b"] * kernel["o"] * kernel["i"] * products
-
-
-def _others(op: Operation) -> int:
-    """The FLOPs of an operation, without contractions."""
-    if op.regions:
-        return _over_regions(op, _others)
-    match op:
-        case e.BitcastConvertOp():
-            return 0
-        case ElementwiseOp():
-            return prod(_shape(op.declared[0])) * flops_of_element(op)
-        case ReduceOp():
-            return _combined(op)
-        case ReduceWindowOp():
-            shape = _shape_of(op.inputs[0])
-            if scan := op.scan(shape):
-                return prod(shape) - prod(shape) // max(shape[scan[0]], 1)
-            return _of_window(op, op.base_dilations, op.window_dilations)
-        case SelectAndScatterOp():
-            return _of_window(op) + _size(op.inputs[1])
-        case ScatterOp():
-            return 0 if op.kind.data == "replace" else _size(op.inputs[2])
-        case MatrixOp():
-            return _size(op.inputs[0]) * min(_shape_of(op.inputs[0])[-2:])
-        case FftOp():
-            length = prod(op.length.get_values())
-            return 5 * _size(op.inputs[0]) * max(length - 1, 0).bit_length()
-        case RngBitGeneratorOp():
-            return RANDOM * _size((op.res or op.outs)[1])
-        case _:
-            return 0
-
-
-def flops_of_element(op: TensorOp) -> int:
-    """The FLOPs of an elementwise operation per element of its result."""
-    if _is_complex(op):
-        return COMPLEX.get(type(op), 2)
-    return POLYNOMIALS.get(type(op), 1)
-
-
-def _is_complex(op: TensorOp) -> bool:
-    """Whether an operand has complex elements."""
-    return any(
-        is_complex(tensor_type_of(value.type).element_type) for value in op.inputs
-    )
-
-
-def _combined(op: ReduceOp | ReduceByOp) -> int:
-    """The number of times that a reduction combines two elements."""
-    return max(_size(op.inputs[0]) - prod(_shape(op.declared[0])), 0)
-
-
-def _of_window(
-    op: ReduceWindowOp | SelectAndScatterOp, *dilations: DenseArrayBase[IntegerType]
-) -> int:
-    """The FLOPs of reducing the elements of all windows: one less than the elements of
-    each window, without padding and holes."""
-    pooled = op.declared[0] if isinstance(op, ReduceWindowOp) else op.inputs[1].type
-    places = _shape(tensor_type_of(pooled))
-    ones = (1,) * len(places)
-    base, window = (d.get_values() for d in dilations) if dilations else (ones, ones)
-    elements = _meetings(
-        places,
-        _shape_of(op.inputs[0]),
-        op.window_dimensions.get_values(),
-        op.window_strides.get_values(),
-        op.padding_low.get_values(),
-        base,
-        window,
-    )
-    return max(elements - prod(places), 0)
-
-
-def _meetings(*of_dimensions: Sequence[int]) -> int:
-    """The number of pairs of a place and a window element that read an element of the
-    tensor, not padding or a hole. The arguments are those of `window_meets`, each with
-    one number per dimension."""
-    return prod(window_meets(*each) for each in zip(*of_dimensions, strict=True))
-
-
-@lru_cache(maxsize=4096)
-def window_meets(
-    places: int,
-    size: int,
-    window: int,
-    stride: int,
-    low: int,
-    base_dilation: int,
-    window_dilation: int,
-) -> int:
-    """The number of pairs of a place and a window element, along one dimension, that
-    read an element of the tensor. Element w of the window in place p reads the tensor's
-    element (stride p + window_dilation w - low) / base_dilation, if there is one."""
-    count = 0
-    period = base_dilation // gcd(stride, base_dilation)
-    for element in range(window):
-        offset = window_dilation * element - low
-        first = max(-(offset // stride), 0)
-        last = min(((size - 1) * base_dilation - offset) // stride, places - 1)
-        met = (
-            p
-            for p in range(first, min(first + period, last + 1))
-            if (stride * p + offset) % base_dilation == 0
-        )
-        count += sum((last - p) // period + 1 for p in met)
-    return count
 
 
 # Bytes
@@ -741,7 +493,7 @@ def _row(value: SSAValue) -> int:
     if not _has_elements(value.type):
         return 0
     type = value.type
-    shape = _shape_of(value)
+    shape = typical_shape_of(value)
     if isinstance(type, MemRefType):
         strides = type.get_strides()
         if not strides or None in strides or strides[-1] != 1:
@@ -753,7 +505,9 @@ def _row(value: SSAValue) -> int:
             length *= size
         return length
     part, whole = _part_and_whole(value)
-    return prod(shape) if part is whole else _run(_shape_of(part), _shape_of(whole))
+    if part is whole:
+        return prod(shape)
+    return _run(typical_shape_of(part), typical_shape_of(whole))
 
 
 def _run(part: Shape, whole: Shape) -> int:
@@ -770,14 +524,16 @@ def _beside_slices(op: Operation) -> int:
     """The additional bytes of whole cache lines that a gather reads, and of whole
     vectors at the ends of the rows that a concatenation writes; else 0."""
     if isinstance(op, ConcatenateOp):
-        whole = _shape_of((op.res or op.outs)[0])
-        vectors = (_in_vectors(_run(_shape_of(part), whole)) for part in op.inputs)
+        whole = typical_shape_of((op.res or op.outs)[0])
+        vectors = (
+            _in_vectors(_run(typical_shape_of(part), whole)) for part in op.inputs
+        )
         each = zip(op.inputs, vectors, strict=True)
         return sum(round(_bytes(part) * (vector - 1)) for part, vector in each)
     if not isinstance(op, GatherOp):
         return 0
     sizes = tuple(map(typical, op.sizes_in("slice_sizes")))
-    run = _run(sizes, _shape_of(op.inputs[0]))
+    run = _run(sizes, typical_shape_of(op.inputs[0]))
     return round(_bytes((op.res or op.outs)[0]) * (_in_whole(run, LINE) - 1))
 
 
@@ -800,22 +556,8 @@ def _part_and_whole(value: SSAValue) -> tuple[SSAValue, SSAValue]:
 def _bytes(value: SSAValue) -> int:
     if not _has_elements(value.type):
         return 0
-    return typical_bytes(tensor_type_of(value.type))
+    return value_bytes(value)
 
 
 def _has_elements(type: Attribute) -> bool:
     return isinstance(type, TensorType | VariableType | MemRefType)
-
-
-def _shape(type: AnyTensor) -> Shape:
-    return tuple(
-        TYPICAL if size == DYNAMIC_INDEX else typical(size) for size in shape_of(type)
-    )
-
-
-def _shape_of(value: SSAValue) -> Shape:
-    return _shape(tensor_type_of(value.type))
-
-
-def _size(value: SSAValue) -> int:
-    return prod(_shape_of(value))

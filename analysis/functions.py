@@ -203,13 +203,13 @@ def set_argument_attributes(
     _store(func, "arg_attrs", attributes)
 
 
-def argument_names(module: ModuleOp, entry: str = "main") -> dict[int, str]:
-    """The names of the arguments of `entry` in the model that it was imported from, by
+def argument_names(module: ModuleOp) -> dict[int, str]:
+    """The names of the arguments of `@main` in the model that it was imported from, by
     argument index. Unnamed arguments are left out."""
     return {
         number: name.data
         for func in module.ops
-        if isinstance(func, FuncOp) and func.sym_name.data == entry
+        if isinstance(func, FuncOp) and func.sym_name.data == "main"
         for number, attributes in enumerate(argument_attributes(func))
         if isinstance(name := attributes.get(NAME), StringAttr)
     }

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from ..dialects.tgraph.base import TensorOp, device_of, tensor_type_of, typical_bytes
+from ..dialects.tgraph.base import TensorOp, device_of, typical_bytes, value_bytes
 from ..dialects.tgraph.differentiation import RECOMPUTED
 from ..dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ..dialects.tgraph.shaping import ConstantOp, ViewOp
@@ -24,10 +24,10 @@ from ..dialects.tgraph.structure import IfOp, RegionOp, WhileOp
 from ..dialects.tgraph.unused import read_arguments
 from ..planning.problem import round_up
 from ..planning.scheduling import Task, TaskGraph, peak_of, profile
+from .caching import cached
 from .concatenations import is_in_place
 from .dependencies import accesses, memory_order
 from .destinations import captured
-from .once import once
 from .operations import operands_of, operands_within
 from .storage import (
     SMALL_CONSTANT,
@@ -100,7 +100,7 @@ class MemoryGraph:
 def memory_graph(block: Block, alignment: int) -> MemoryGraph:
     """The graph of a level-1 function's block. A symbolic size counts as a typical one,
     and a value of unknown size as 0 bytes."""
-    return once(block, _graph, block, alignment)
+    return cached(block, _graph, block, alignment)
 
 
 def _graph(block: Block, alignment: int) -> MemoryGraph:
@@ -113,7 +113,7 @@ def is_free(op: Operation) -> bool:
     A view that no strides describe may be stored nevertheless.
     """
     if isinstance(op, ConstantOp):
-        bytes = typical_bytes(tensor_type_of(op.result.type))
+        bytes = value_bytes(op.result)
         return not op.outs and (op.splat is None or bytes <= SMALL_CONSTANT)
     return isinstance(op, ViewOp) and not op.outs
 

@@ -25,7 +25,8 @@ import numpy as np
 from kernels import PROGRAMS, Program
 
 import tensorplan
-from tensorplan.analysis.cost import flops, time
+from tensorplan.analysis.cost import time
+from tensorplan.analysis.flops import flops
 from tensorplan.runtime.executor import Executable
 
 jax: Any = import_module("jax")

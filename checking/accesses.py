@@ -11,6 +11,7 @@ an arena, and creating a buffer where iterations run concurrently.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
 from xdsl.dialects import memref
@@ -58,6 +59,37 @@ class Access(NamedTuple):
     reached: int = 0  # touched buffers and references, as bits
     forwarded: Sequence[SSAValue] = ()  # operands that are references
     rewritten: Sequence[SSAValue] = ()  # references that it may write
+
+
+@dataclass
+class _Collected:
+    """The accesses of an operation as far as they are known; the fields are those of
+    `Access`, if they do not say otherwise."""
+
+    touched: dict[int, None] = field(default_factory=dict[int, None])
+    own: dict[int, bool] = field(default_factory=dict[int, bool])
+    """The buffers that it touches directly; whether it overwrites them completely."""
+    read: dict[int, bool] = field(default_factory=dict[int, bool])
+    needed: int = 0
+    begun: int = 0
+    written: int = 0
+    reached: int = 0
+    forwarded: dict[SSAValue, bool] = field(default_factory=dict[SSAValue, bool])
+    """The references that it uses; whether it may write them."""
+
+    def access(self, taken: int) -> Access:
+        return Access(
+            list(self.touched),
+            [number for number, is_whole in self.own.items() if is_whole],
+            self.read,
+            self.needed,
+            self.begun,
+            self.written,
+            taken,
+            self.reached,
+            list(self.forwarded),
+            [value for value, is_written in self.forwarded.items() if is_written],
+        )
 
 
 class Memories:
@@ -165,22 +197,12 @@ class Accesses:
         return self.found[op]
 
     def _access(self, op: Operation) -> Access | None:
-        touched: dict[int, None] = {}
-        own: dict[int, bool] = {}  # touched directly: whether completely overwritten
-        read: dict[int, bool] = {}
-        needed = begun = written = reached = 0
-        forwarded: dict[SSAValue, bool] = {}  # references: whether it may write them
+        found = _Collected()
         inside = self.memories.allocated_in(op)
         outside = ~self.references.expanded(inside)
         is_unknown = bool(op.regions) and not is_over_at_its_end(op)
         for user in (op, *operations_in(op)):
-            made = self.memories.makes.get(user)
-            if made is not None and not inside >> made & 1:
-                raise LocatedError(
-                    f"buffer {self.memories.buffers[made].name} is created inside "
-                    f"{name_of(op)}, which may run concurrently with itself",
-                    user,
-                )
+            self._check_created(user, inside, op)
             if isinstance(user, memref.DeallocOp):
                 self._check_free(user, inside, op)
             tracked = {
@@ -194,66 +216,76 @@ class Accesses:
             if only_forwards(user):
                 continue
             for value, numbers in tracked.items():
-                reads, writes = self.callees.effects_of(user, value)
-                if not (reads or writes):
-                    continue
-                is_whole = (
-                    value in self.memories.number
-                    and user is op
-                    and overwrites(op, value)
-                )
-                reached |= (known := self.references.reach[value] & outside)
-                if known & ~self.references.buffers:
-                    forwarded[value] = forwarded.get(value, False) or writes
-                for number in numbers:
-                    touched[number] = None
-                    if known >> number & 1:
-                        own[number] = own.get(number, True) and is_whole
-                    if writes:
-                        begun |= 1 << number
-                        written |= self.parts.written(number, value, user)
-                if reads and user is op and says_effects(op) and self._is_a_view(value):
-                    (number,) = numbers
-                    is_all = (
-                        value in self.memories.number and name_of(user) not in _LOADS
-                    )
-                    read[number] = read.get(number, False) or is_all
-                    needed |= computes_with(op, value) << number
+                self._add_operand(found, op, user, value, numbers, outside)
         taken = self._taken_by_callees(op)
-        if taken & bits_of(touched):
+        if taken & bits_of(found.touched):
             self.unchecked.add("calls that pass memory which the function uses too", op)
+        self._add_transfers(found, op)
+        if is_return(op):
+            found.touched.update(dict.fromkeys(self.memories.kept))
+            found.reached |= bits_of(self.memories.kept)
+        return found.access(taken) if found.touched or taken else None
+
+    def _add_operand(
+        self,
+        found: "_Collected",
+        op: Operation,
+        user: Operation,
+        value: SSAValue,
+        numbers: Sequence[int],
+        outside: int,
+    ) -> None:
+        """Adds what `user`, which is `op` or nested in it, does with its operand
+        `value`, which may refer to the buffers `numbers`. `outside`: the buffers and
+        references that are not allocated inside of `op`, as bits."""
+        reads, writes = self.callees.effects_of(user, value)
+        if not (reads or writes):
+            return
+        is_buffer = value in self.memories.number
+        is_whole = is_buffer and user is op and overwrites(op, value)
+        found.reached |= (known := self.references.reach[value] & outside)
+        if known & ~self.references.buffers:
+            found.forwarded[value] = found.forwarded.get(value, False) or writes
+        for number in numbers:
+            found.touched[number] = None
+            if known >> number & 1:
+                found.own[number] = found.own.get(number, True) and is_whole
+            if writes:
+                found.begun |= 1 << number
+                found.written |= self.parts.written(number, value, user)
+        if reads and user is op and says_effects(op) and self._is_a_view(value):
+            (number,) = numbers
+            is_all = is_buffer and name_of(user) not in _LOADS
+            found.read[number] = found.read.get(number, False) or is_all
+            found.needed |= computes_with(op, value) << number
+
+    def _add_transfers(self, found: "_Collected", op: Operation) -> None:
+        """Adds the accesses of transfers that `op` waits for."""
         for start in self.waits.get(op, ()):
             for value in _operands(start):
                 numbers = self.may_be.get(value, ())
-                touched.update(dict.fromkeys(numbers))
+                found.touched.update(dict.fromkeys(numbers))
                 if start not in self.moved:
-                    own.update(dict.fromkeys(numbers, False))
-                    reached |= self.references.reach.get(value, 0)
+                    found.own.update(dict.fromkeys(numbers, False))
+                    found.reached |= self.references.reach.get(value, 0)
                 else:
-                    reached |= self.references.of.get(Moved(start, value), 0)
-        if is_return(op):
-            touched.update(dict.fromkeys(self.memories.kept))
-            reached |= bits_of(self.memories.kept)
-        if not touched and not taken:
-            return None
-        overwritten = [number for number, is_whole in own.items() if is_whole]
-        return Access(
-            list(touched),
-            overwritten,
-            read,
-            needed,
-            begun,
-            written,
-            taken,
-            reached,
-            list(forwarded),
-            [value for value, is_written in forwarded.items() if is_written],
-        )
+                    found.reached |= self.references.of.get(Moved(start, value), 0)
 
     def _of_value(self, value: SSAValue, without: int) -> Sequence[int]:
         """The buffers that `value` may refer to, without those in `without`."""
         numbers = self.may_be.get(value, ())
         return [n for n in numbers if not without >> n & 1] if without else numbers
+
+    def _check_created(self, user: Operation, inside: int, op: Operation) -> None:
+        """Raises `LocatedError` if an iteration creates a buffer outside of its own
+        memory."""
+        made = self.memories.makes.get(user)
+        if made is not None and not inside >> made & 1:
+            raise LocatedError(
+                f"buffer {self.memories.buffers[made].name} is created inside "
+                f"{name_of(op)}, which may run concurrently with itself",
+                user,
+            )
 
     def _check_free(self, free: memref.DeallocOp, inside: int, op: Operation) -> None:
         """Raises `LocatedError` if an iteration frees memory it has not allocated."""

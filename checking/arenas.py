@@ -32,9 +32,10 @@ from ..analysis.functions import (
 )
 from ..analysis.sizes import SizeReader
 from ..dialects.diagnostics import LocatedError, name_of
+from ..dialects.memory import maker_of
 from ..dialects.sizes.symbolic import Symbolic
 from ..dialects.tgraph.base import AnyMemRef, element_bytes
-from .buffers import MemoryPool, maker_of, name_of_buffer, name_of_global
+from .buffers import MemoryPool, name_of_buffer, name_of_global
 from .unchecked import Unchecked
 
 

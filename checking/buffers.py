@@ -6,7 +6,7 @@ from typing import NamedTuple, cast
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from ..analysis.functions import CallerMemory, arena_alignment
 from ..dialects.compatibility import AssumeAlignmentOp
@@ -69,14 +69,6 @@ class MemoryPool:
 
 def name_of_buffer(value: SSAValue) -> str:
     return f"%{value.name_hint or '?'}"
-
-
-def maker_of(buffer: SSAValue) -> Operation:
-    """The operation that makes a memref; the function, for an argument."""
-    owner = buffer.owner
-    op = owner if isinstance(owner, Operation) else owner.parent_op()
-    assert op is not None
-    return op
 
 
 def origin_of(value: SSAValue) -> SSAValue:

@@ -18,10 +18,10 @@ from xdsl.ir import SSAValue
 
 from ..analysis.functions import CallerMemory, caller_memories
 from ..dialects.diagnostics import LocatedError
-from ..dialects.memory import is_buffer
+from ..dialects.memory import is_buffer, maker_of
 from ..dialects.strides import contiguous_strides
 from ..dialects.tgraph.base import AnyMemRef, element_bytes
-from .buffers import ArenaBuffer, maker_of
+from .buffers import ArenaBuffer
 from .pointees import operations_in
 
 

@@ -25,14 +25,13 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ..analysis.functions import CallerMemory, arena_alignment, size_function
 from ..dialects.diagnostics import LocatedError
-from ..dialects.memory import ALIGNMENT
+from ..dialects.memory import ALIGNMENT, maker_of
 from ..dialects.tgraph.base import AnyMemRef, element_alignment, element_bytes
 from .buffers import (
     SAME_ADDRESS,
     ArenaBuffer,
     MemoryPool,
     alignment_of,
-    maker_of,
     name_of_buffer,
     name_of_global,
     origin_of,

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ..analysis.functions import arena_alignment, arena_arguments
 from ..dialects.compatibility import AssumeAlignmentOp
 from ..dialects.diagnostics import LocatedError, name_of
-from ..dialects.memory import is_view
+from ..dialects.memory import is_view, maker_of
 from ..dialects.tgraph.base import (
     STREAM,
     AnyMemRef,
@@ -24,7 +24,7 @@ from ..dialects.tgraph.base import (
     is_static,
 )
 from .arenas import check_arenas
-from .buffers import ArenaBuffer, MemoryPool, alignment_of, maker_of, origin_of
+from .buffers import ArenaBuffer, MemoryPool, alignment_of, origin_of
 from .effects import Callees
 from .extents import extent_of, is_reached, reach_of
 from .happens_before import HappensBefore

@@ -137,9 +137,9 @@ def _of_loop(value: SSAValue, block: Block, known: Known) -> Range | None:
     return Range(first.least, max(first.least, last))
 
 
-def surely_runs(op: Operation, known: Known = nothing_known) -> bool:
+def surely_runs(op: Operation) -> bool:
     """Whether a loop is known to run at least one iteration."""
-    bounds = _bounds(op, known)
+    bounds = _bounds(op, nothing_known)
     return bounds is not None and bounds[0].most < bounds[1].least
 
 

@@ -26,6 +26,7 @@ from ..analysis.functions import (
 )
 from ..analysis.sizes import SizeReader, counted_sizes
 from ..dialects.diagnostics import LocatedError, name_of, remark
+from ..dialects.memory import maker_of
 from ..dialects.sizes.dims import BOUNDS, numbers_in
 from ..dialects.sizes.intervals import interval
 from ..dialects.sizes.symbolic import (
@@ -38,13 +39,7 @@ from ..dialects.sizes.symbolic import (
     typical,
 )
 from ..dialects.tgraph.base import STREAM, AnyMemRef, element_bytes
-from .buffers import (
-    MemoryPool,
-    alignment_of,
-    maker_of,
-    name_of_buffer,
-    numbers_of,
-)
+from .buffers import MemoryPool, alignment_of, name_of_buffer, numbers_of
 from .effects import Callees
 from .ownership import check_owners
 from .ranges import Range, exactly

@@ -14,12 +14,12 @@ from xdsl.ir import Operation
 
 from ..analysis.sizes import argument_bytes
 from ..dialects.diagnostics import LocatedError, name_of
-from ..dialects.memory import effects_on, freed, is_view, says_effects
+from ..dialects.memory import effects_on, freed, is_view, maker_of, says_effects
 from ..dialects.sizes.dims import BOUNDS, numbers_in
 from ..dialects.target_memory import TargetMemories, TargetMemory, target_memories
 from ..dialects.tgraph.base import AnyMemRef
 from .arenas import place_of
-from .buffers import MemoryPool, maker_of, name_of_buffer
+from .buffers import MemoryPool, name_of_buffer
 from .pointees import is_memref, operations_in
 from .unchecked import Unchecked
 

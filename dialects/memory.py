@@ -20,11 +20,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import (
-    IntegerAttr,
-    MemRefType,
-    UnrankedMemRefType,
-)
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, UnrankedMemRefType
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import (
@@ -389,6 +385,15 @@ def root_of(value: SSAValue) -> SSAValue:
     while isinstance(value.owner, Operation) and is_view(value.owner):
         value = value.owner.operands[0]
     return value
+
+
+def maker_of(value: SSAValue) -> Operation:
+    """The operation that makes a value; for a block argument, the operation around the
+    block."""
+    owner = value.owner
+    op = owner if isinstance(owner, Operation) else owner.parent_op()
+    assert op is not None
+    return op
 
 
 def is_entry(block: Block) -> bool:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..runtime.allocators.host import aligned_bytes
-from ..runtime.handing_out import HandedOut
+from ..runtime.owned_results import HandedOut
 from ..runtime.pool import ALIGNMENT
 from ..support.slots import Slot
 

@@ -29,7 +29,7 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import VerifyException
 
-from ..analysis.once import asked_once
+from ..analysis.caching import caching
 from ..dialects.contents import Contents, contents_of, operands_of
 from ..dialects.diagnostics import (
     LocatedError,
@@ -95,7 +95,7 @@ def run(
         seldom_collected(),
         _clocked(),
         measured_once(),
-        asked_once(),
+        caching(),
     ):
         verifier = Verifier()
         if verify:

@@ -18,7 +18,7 @@ budget=44236 (90% of now): recompute: -p 'convert-stablehlo-to-tgraph,...'
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from .peaks import ArenaPeak, LiveBuffer, OperationSite
+from .peaks import ArenaPeak, LiveBuffer
 from .trials import MemoryNeeds, Trial
 from .wording import aligned, bold, readable
 
@@ -131,7 +131,7 @@ def _peak(peak: ArenaPeak, color: bool) -> Iterator[str]:
         steps = f"[{buffer.lower}, {buffer.upper})"
         waits = waits_for(buffer, peak)
         rows.append(
-            (readable(buffer.size), buffer.name, steps, _site(buffer.maker), waits)
+            (readable(buffer.size), buffer.name, steps, str(buffer.maker), waits)
         )
     if rest := peak.buffers[LISTED:]:
         total = readable(sum(buffer.size for buffer in rest))
@@ -149,8 +149,8 @@ def summary(peak: ArenaPeak) -> Sequence[str]:
         f"fragmentation is {readable(lost)}: "
         f"{readable(peak.lower_bound)} are live at the peak"
     ] * bool(lost) + [
-        f"the peak is at step {peak.site.step} of {peak.steps}: {_site(peak.site)}",
-        f"{_site(peak.largest)} {peak.claim}",
+        f"the peak is at step {peak.site.step} of {peak.steps}: {peak.site}",
+        f"{peak.largest} {peak.claim}",
     ]
 
 
@@ -160,7 +160,7 @@ def waits_for(buffer: LiveBuffer, peak: ArenaPeak) -> str:
         return "another iteration"
     if buffer.next.step == peak.site.step:
         return "in use"
-    return f"step {buffer.next.step}: {_site(buffer.next)}"
+    return f"step {buffer.next.step}: {buffer.next}"
 
 
 def in_place(buffer: LiveBuffer) -> str:
@@ -175,7 +175,3 @@ def in_place(buffer: LiveBuffer) -> str:
         if buffer.not_in_place_reason
         else ""
     )
-
-
-def _site(site: OperationSite) -> str:
-    return f"{site.op} ({site.location})" if site.location else site.op

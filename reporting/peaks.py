@@ -25,22 +25,10 @@ from ..analysis.control_flow import ControlFlow
 from ..analysis.functions import argument_attributes
 from ..dialects.diagnostics import place_of
 from ..dialects.memory import DestinationStyle, destinations, is_view
-from ..dialects.tgraph.base import (
-    DONATED,
-    PARAMETER,
-    RESULT,
-    VARIABLE,
-    AnyMemRef,
-)
+from ..dialects.tgraph.base import DONATED, PARAMETER, RESULT, VARIABLE, AnyMemRef
 from ..passes.tgraph.tiling.claims import claim
 from ..planning import Problem
-from .placements import (
-    PlacedBuffer,
-    PlacedPool,
-    described,
-    memref_bytes,
-    placements,
-)
+from .placements import PlacedBuffer, PlacedPool, described, memref_bytes, placements
 from .printed import Printed, printed
 from .wording import readable
 
@@ -51,6 +39,9 @@ class OperationSite(NamedTuple):
     step: int  # in its function, in the numbering of live ranges
     op: str
     location: str  # `file:line:col`, or empty
+
+    def __str__(self) -> str:
+        return f"{self.op} ({self.location})" if self.location else self.op
 
 
 class LiveBuffer(NamedTuple):
@@ -229,7 +220,7 @@ class _Function:
         later = (o for o in source.accesses if self._step(o) > self._step(op))
         if (reader := next(later, None)) is None:
             return "is not considered: see plan-in-place"
-        return f"is read later, by {_named(self._site(reader))}"
+        return f"is read later, by {self._site(reader)}"
 
     def _root(self, value: SSAValue) -> SSAValue:
         """The buffer, argument or constant that `value` is, or is a view of."""
@@ -252,7 +243,3 @@ class _Function:
         if DONATED in attributes:
             return "is a donated argument"
         return "is an argument that is not donated"
-
-
-def _named(site: OperationSite) -> str:
-    return f"{site.op} ({site.location})" if site.location else site.op

@@ -10,7 +10,8 @@ from xdsl.ir import Block, Operation
 
 from ..analysis.allocations import lifespans
 from ..analysis.banks import banks_of, read_together
-from ..analysis.cost import flops, repetitions
+from ..analysis.cost import repetitions
+from ..analysis.flops import flops
 from ..analysis.liveness import buffer_of
 from ..analysis.sizes import counted_sizes
 from ..checking.plan_check import PlannedPool, check_plan

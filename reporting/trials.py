@@ -21,11 +21,11 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
-from ..analysis.cost import flops
+from ..analysis.flops import flops
 from ..analysis.functions import tensor_functions
 from ..checking.plan_check import check_plan
 from ..dialects.diagnostics import LocatedError, held_back
-from ..dialects.tgraph.base import tensor_type_of, typical_bytes
+from ..dialects.tgraph.base import value_bytes
 from ..dialects.tgraph.differentiation import GradientOp
 from ..passes import driver
 from ..passes.optional import OptionalPass
@@ -232,7 +232,7 @@ class Alternatives:
             for argument, result in donations(func):
                 donation = Donation(func.sym_name.data, argument, result)
                 value = block.args[argument]
-                sizes[donation] = typical_bytes(tensor_type_of(value.type))
+                sizes[donation] = value_bytes(value)
                 names[donation] = f"%{value.name_hint or argument}"
         largest = sorted(sizes, key=lambda donation: -sizes[donation])
         for donation in largest[:SINGLE_DONATIONS]:

@@ -22,6 +22,11 @@ def bold(text: str, color: bool) -> str:
     return f"\x1b[1m{text}\x1b[m" if color else text
 
 
+def printable(text: str) -> str:
+    """The text without control characters, which a terminal would interpret."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 def plural(count: int, noun: str) -> str:
     """`1 step`, `2 steps`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

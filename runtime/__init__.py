@@ -6,7 +6,7 @@ dynamic.py     DynamicExecutable: specializes a program to the sizes of each cal
 arguments.py   binds the caller's arrays to arguments, and returns results
 rebinding.py   binds new arrays to read-only arguments, in native code
 placing.py     binds arguments to memory at addresses that the caller gives
-handing_out.py returns large results without a copy
+owned_results.py  returns large results without a copy
 donation.py    which results may reuse the memory of which donated inputs
 calls.py       calls, including loops, branches and scalar operations
 saved/         saved programs

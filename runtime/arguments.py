@@ -18,11 +18,11 @@ import numpy as np
 from ..support.arrays import Array, DType, address
 from ..support.slots import Input, Result, Slot
 from . import rebinding
-from .handing_out import LEAST, HandedOut
-from .placing import Placing
+from .owned_results import LEAST, HandedOut
+from .placing import StagedPlacing
 from .prepacking import Prepacked
 from .program.program import Changes, Program
-from .program.stages import Stage, Use, best_cuts, stages, uses
+from .program.stages import Stage
 from .program.steps import MemoryBlock, View
 from .rebinding import PLAIN, Reader, Rebinding
 
@@ -115,10 +115,7 @@ class Arguments:
         # that did so in Python; what it binds is recorded in `_last` only.
         self._rebinding: Rebinding | None = None
         self._may_rebind = False
-        # Bind inputs and results by address, one per stage; and the first step of each
-        # stage but the first.
-        self._placings: Sequence[Placing] = ()
-        self._cuts: Sequence[int] = ()
+        self._placing = StagedPlacing(program, inputs, results)
         self.is_placed = False
         """Whether the calls use what `place` has bound, as `is_settled` for arrays."""
         # The array bound to each result, if a call can return it without a copy.
@@ -280,7 +277,7 @@ class Arguments:
         its bindings are unknown. After the next `accept`, calls must be made anew."""
         self.is_settled = self.is_placed = self._may_rebind = False
         self._rebinding = self._read_only = self._last_out = None
-        self._placings = ()
+        self._placing.reset()
         self._given, self._last = [_OTHER] * len(self.inputs), [_OTHER]
         for memory, handed_out in self._handed_out.items():
             self._own[memory] = handed_out.array
@@ -298,35 +295,20 @@ class Arguments:
         """The steps at which stages of calls by address begin, without the first, to
         use the least memory. Inputs in `released` need no memory after their last use.
         """
-        program, used = self._program, uses(self._program)
-
-        def with_bytes(memory: MemoryBlock | View) -> list[tuple[Use, int]]:
-            if not isinstance(memory, MemoryBlock) or memory not in used:
-                return []
-            return [(used[memory], memory.bytes.size)]
-
-        given = [x for n in released for x in with_bytes(program.inputs[n])]
-        results = [program.results[n] for n in self._own_results()]
-        made = [x for memory in results for x in with_bytes(memory)]
-        return best_cuts(len(program.steps), given, made)
+        return self._placing.best_cuts(released)
 
     def divide(self, cuts: Sequence[int]) -> None:
         self.unbind()
-        self._cuts = cuts
+        self._placing.cuts = cuts
 
     @property
     def stage_count(self) -> int:
-        return len(self._cuts) + 1
+        return self._placing.stage_count
 
     @property
     def stages(self) -> Sequence[Stage]:
         """The stages of calls by address."""
-        rest, results = self._unbound_inputs(), self._own_results()
-        return stages(self._program, rest, results, self._cuts)
-
-    def _own_results(self) -> Sequence[int]:
-        """The indices of results that are not variables."""
-        return [n for n, result in enumerate(self.outputs) if result.input is None]
+        return self._placing.stages(self._unbound_inputs())
 
     def place(self, number: int, starts: Sequence[int]) -> Changes:
         """Binds the memory at the addresses `starts` to the inputs and results of stage
@@ -336,30 +318,16 @@ class Arguments:
 
         Raises `ValueError` for too few or too many addresses.
         """
-        if not self._placings:
-            self._placings = list(map(self._placing, range(self.stage_count)))
-        placing = self._placings[number]
+        placing = self._placing.of_stage(number, self._unbound_inputs())
         if len(starts) != placing.count:
             raise ValueError(f"got {len(starts)} addresses, expected {placing.count}")
         self.is_placed = False
         return self._bind(placing(starts))
 
-    def _placing(self, number: int) -> Placing:
-        program, stage = self._program, self.stages[number]
-        slots: list[tuple[MemoryBlock | View, Slot]] = [
-            *((program.inputs[n], self.inputs[n]) for n in stage.inputs),
-            *((program.results[n], self.outputs[n]) for n in stage.results),
-        ]
-        if not number:
-            for memory, size in program.moving_arenas.items():
-                slots.append((memory, Slot((size,), np.dtype(np.uint8))))
-        return Placing(program, slots)
-
     def copy_out(self, starts: Sequence[int]) -> None:
         """Copies results that lie in pools to their addresses in the last stage, and
         sets `is_placed`."""
-        if self._placings:
-            self._placings[-1].copy_out(starts)
+        self._placing.copy_out(starts)
         self.is_placed = True
 
     def _renew_owned_results(self) -> list[MemoryBlock]:

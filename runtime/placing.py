@@ -8,18 +8,19 @@ to be rebuilt when an argument moves, arrays are bound as in other calls.
 
 import ctypes
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from ..support.arrays import Array
-from ..support.slots import Slot
+from ..support.slots import Result, Slot
 from .backends.jit import llvm
 from .backends.jit.records import FOLLOW, triples
 from .program.program import Program
 from .program.relocation import Point
+from .program.stages import Stage, Use, best_cuts, stages, uses
 from .program.steps import MemoryBlock, View
 
 PLACE = f"""{FOLLOW}define i32 @{{name}}(ptr %words, ptr %starts) {{
@@ -101,6 +102,70 @@ class Placing:
         """Copies results in pools to their addresses."""
         for n, view, slot in self._copied:
             _array_at(starts[n], slot)[...] = view.array()
+
+
+class StagedPlacing:
+    """Binds the arguments of a program to addresses, stage by stage."""
+
+    def __init__(
+        self, program: Program, inputs: Sequence[Slot], results: Sequence[Result]
+    ):
+        self._program, self._inputs, self._results = program, inputs, results
+        self._own_results = [n for n, r in enumerate(results) if r.input is None]
+        """The indices of results that are not variables."""
+        self.cuts: Sequence[int] = ()
+        """The first step of each stage but the first."""
+        self._placings: Sequence[Placing] = ()
+
+    @property
+    def stage_count(self) -> int:
+        return len(self.cuts) + 1
+
+    def best_cuts(self, released: Collection[int]) -> Sequence[int]:
+        """The `cuts` that use the least memory. Inputs in `released` need no memory
+        after their last use."""
+        program, used = self._program, uses(self._program)
+
+        def with_bytes(memory: MemoryBlock | View) -> list[tuple[Use, int]]:
+            if not isinstance(memory, MemoryBlock) or memory not in used:
+                return []
+            return [(used[memory], memory.bytes.size)]
+
+        given = [x for n in released for x in with_bytes(program.inputs[n])]
+        results = [program.results[n] for n in self._own_results]
+        made = [x for memory in results for x in with_bytes(memory)]
+        return best_cuts(len(program.steps), given, made)
+
+    def stages(self, given: Sequence[int]) -> Sequence[Stage]:
+        """The stages, if calls give addresses of the inputs `given`."""
+        return stages(self._program, given, self._own_results, self.cuts)
+
+    def of_stage(self, number: int, given: Sequence[int]) -> Placing:
+        """The placing of stage `number`, for calls as in `stages`, until `reset`."""
+        if not self._placings:
+            every = enumerate(self.stages(given))
+            self._placings = [self._made(stage, not n) for n, stage in every]
+        return self._placings[number]
+
+    def _made(self, stage: Stage, is_first: bool) -> Placing:
+        program = self._program
+        slots: list[tuple[MemoryBlock | View, Slot]] = [
+            *((program.inputs[n], self._inputs[n]) for n in stage.inputs),
+            *((program.results[n], self._results[n]) for n in stage.results),
+        ]
+        if is_first:
+            for memory, size in program.moving_arenas.items():
+                slots.append((memory, Slot((size,), np.dtype(np.uint8))))
+        return Placing(program, slots)
+
+    def copy_out(self, starts: Sequence[int]) -> None:
+        """Copies results in pools to their addresses in the last stage."""
+        if self._placings:
+            self._placings[-1].copy_out(starts)
+
+    def reset(self) -> None:
+        """Forgets the placings, because the calls are about to be made anew."""
+        self._placings = ()
 
 
 class _Native:

@@ -82,7 +82,7 @@ class Pool:
         address from `allocator`."""
         return self._host.region(address)
 
-    def reserve(self, size: int, alignment: int = ALIGNMENT) -> None:
+    def reserve(self, size: int, alignment: int) -> None:
         """Makes the arena at least `size` bytes large. If the arena has to grow,
         `memory` is replaced, and the contents are lost."""
         if size <= self.bytes and alignment <= self.alignment:

@@ -18,7 +18,6 @@ from tensorplan.analysis.cost import (
     WIDE_FEATURE_PER_NS,
     arithmetic,
     duration,
-    flops,
     moved,
     repetitions,
     time,
@@ -26,9 +25,10 @@ from tensorplan.analysis.cost import (
     time_to_move,
     time_to_pack,
     times,
-    window_meets,
 )
+from tensorplan.analysis.flops import flops, window_meets
 from tensorplan.analysis.loops import ITERATIONS
+from tensorplan.dialects.tgraph.windows import WindowDimension
 
 
 def parsed(arguments: str, body: str) -> ModuleOp:
@@ -270,7 +270,8 @@ def test_window_meets_agrees_with_counting(
         for place in range(places)
         for element in range(window)
     ]
-    assert window_meets(places, size, window, stride, low, base, dilation) == sum(met)
+    along = WindowDimension(window, stride, low, 0, base, dilation)
+    assert window_meets(places, size, along) == sum(met)
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,9 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 import tensorplan
+from tensorplan.analysis.caching import cached_by, caching
 from tensorplan.analysis.functions import erase_unused, tensor_blocks
 from tensorplan.analysis.memory_graph import memory_graph
-from tensorplan.analysis.once import asked_once, once_by
 from tensorplan.analysis.operations import Operations
 from tensorplan.analysis.storage import during, storage_of
 from tensorplan.dialects.diagnostics import LocatedError
@@ -385,7 +385,7 @@ def test_changed_block_is_analyzed_again(
 ) -> None:
     module = branching()
     block = next(tensor_blocks(module))
-    with asked_once():
+    with caching():
         storage, graph = storage_of(block), memory_graph(block, 64)
         assert graph is memory_graph(block, 64)
         assert graph is not memory_graph(block, 128)
@@ -404,9 +404,9 @@ def test_results_are_cached_unless_the_deadline_passed() -> None:
         asked.append(0)
         return len(asked)
 
-    assert [once_by("key", ask) for _ in range(2)] == [1, 2]
-    with asked_once():
+    assert [cached_by("key", ask) for _ in range(2)] == [1, 2]
+    with caching():
         with deadline.within(-1):
-            assert once_by("key", ask) == 3
-        assert [once_by("key", ask) for _ in range(2)] == [4, 4]
-        assert once_by("other", ask) == 5
+            assert cached_by("key", ask) == 3
+        assert [cached_by("key", ask) for _ in range(2)] == [4, 4]
+        assert cached_by("other", ask) == 5

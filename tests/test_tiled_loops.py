@@ -29,9 +29,9 @@ from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGra
 from tensorplan.passes.tgraph.schedule import TGraphSchedule
 from tensorplan.passes.tgraph.tile import TGraphTile
 from tensorplan.passes.tgraph.tiling.dimensions import is_repeated
-from tensorplan.passes.tgraph.tiling.ends import wide_end
 from tensorplan.passes.tgraph.tiling.loop_search import IN_CACHE, write_loops
 from tensorplan.passes.tgraph.tiling.loops import Surroundings, tiled_loop
+from tensorplan.passes.tgraph.tiling.widening_chains import widening_chain
 from tensorplan.runtime.executor import Executable
 
 SEEDS = 3
@@ -330,7 +330,7 @@ func.func @main(%x: tensor<12x8xi8>, %w: tensor<8x6xi8>, %ones: tensor<8xi8>,
     ops = list(block.ops)
     sums, alone = ops[:2]
     members = [op for op in ops[2:-1] if not is_repeated(op)]
-    chain = wide_end(members, [sums.results[0], alone.results[0]], [])
+    chain = widening_chain(members, [sums.results[0], alone.results[0]], [])
     assert [op.name for op in chain] == [
         *("tgraph.multiply", "tgraph.subtract", "tgraph.convert")
     ]

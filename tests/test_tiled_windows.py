@@ -27,7 +27,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 import tensorplan
-from tensorplan.analysis.cost import flops
+from tensorplan.analysis.flops import flops
 from tensorplan.analysis.functions import tensor_functions
 from tensorplan.dialects.tgraph import elementwise as ew
 from tensorplan.dialects.tgraph import reducing, shaping

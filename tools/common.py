@@ -91,7 +91,7 @@ def read_source(path: str | None, sizes: Mapping[str, int] | None = None) -> Sou
     """Reads a file, or stdin if `path` is None or `-`."""
     if path in (None, "-"):
         if sys.stdin.isatty():
-            _say("note: reading from the terminal; Ctrl-D ends it, --help says more")
+            say("note: reading from the terminal; Ctrl-D ends it, --help says more")
         source = Source("<stdin>", sys.stdin.buffer.read(), sizes=sizes or {})
     else:
         source = Source(path, Path(path).read_bytes(), sizes=sizes or {})
@@ -186,10 +186,11 @@ def write_report(
 
 def complain(tool: str, error: BaseException) -> None:
     text = describe(error)
-    _say(f"{tool}: {text}" if text.startswith("error:") else text)
+    say(f"{tool}: {text}" if text.startswith("error:") else text)
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Prints a message to standard error, in colors if that is a terminal."""
     print(diagnostic(text, sys.stderr), file=sys.stderr)
 
 
@@ -315,10 +316,10 @@ def _guarded(tool: str, body: Callable[[], int]) -> int:
                 complain(tool, error)
                 return 1
             case InternalError():
-                _say(f"{tool}: {error}")
+                say(f"{tool}: {error}")
             case _:
-                _say(f"{tool}: {bug_message(tool, error)}")
-                _say(f"note: to reproduce: {this_command(tool)}")
+                say(f"{tool}: {bug_message(tool, error)}")
+                say(f"note: to reproduce: {this_command(tool)}")
         return BUG
 
 

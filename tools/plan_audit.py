@@ -14,7 +14,14 @@ from urllib.parse import quote
 
 from .arguments import Parser
 from .colors import diagnostic
-from .common import UsageError, check_inputs, check_outputs, guard, write_atomically
+from .common import (
+    UsageError,
+    check_inputs,
+    check_outputs,
+    guard,
+    say,
+    write_atomically,
+)
 
 if TYPE_CHECKING:
     from ..checking.foreign import Audit, Finding
@@ -113,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             plan = read(file)
         except ForeignPlanError as error:
-            _say(f"{error.place}: error: {error.reason}")
+            say(f"{error.place}: error: {error.reason}")
             is_read = False
             continue
         result = audit(plan)
@@ -158,10 +165,6 @@ def _needed(path: str) -> int:
     module = compiler.read(read_source(path), simplify=True)
     compiler.run(module, [PlanPipeline()])
     return outcome(module).total
-
-
-def _say(text: str) -> None:
-    print(diagnostic(text, sys.stderr), file=sys.stderr)
 
 
 def _text(found: Sequence[_Audited]) -> Iterator[str]:

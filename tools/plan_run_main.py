@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import ne
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import MemRefType, ModuleOp
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from ..runtime.backends.mlir.executable import MlirExecutable
     from ..runtime.pool import Pool
     from ..runtime.profile import Profile
-
-Step: TypeAlias = Callable[[Sequence[Any]], list[Any]]
-Beside: TypeAlias = Callable[[], Mapping[str, int]]
 
 _LARGEST = 1 << 47
 """The largest number of elements of a value: the bytes that a process can address."""
@@ -96,43 +93,59 @@ def run(options: argparse.Namespace) -> int:
     else:
         values = random_inputs(inputs, options.seed)
     values += model.parameters.values()
-    step, beside, pools, profile = make_step(module, options)
+    runner = make_runner(module, options)
     results: list[Array] = []
     start = time.perf_counter()
     with ProgressBar("run", options.steps) as progress:
         for _ in range(options.steps):
-            results = step(values)
+            results = runner.step(values)
             values = arrays.fed_back(io, values, results)
             progress.step()
     running = time.perf_counter() - start
-    if profile:
-        write_atomically(options.profile, profile.to_json().encode())
+    if runner.profile:
+        write_atomically(options.profile, runner.profile.to_json().encode())
+    beside = runner.beside()
     if options.level == "planned":
-        figures = report(program or module)
-        for pool in figures["pools"]:
-            print(pool_line(pool))
-        with_kernels = _bytes(report(module)) + beside().get("scratch_bytes", 0)
-        if (further := with_kernels - _bytes(figures)) > 0:
-            print(f"+ {size(further)} for this machine's kernels")
-        for pool in pools if options.allocator else ():
-            print(allocator_line(pool.device, pool.allocator.statistics()))
-        for reused in figures["reused"]:
-            print(reused_line(reused))
+        _print_memory(program or module, module, runner, options)
         if options.report:
             seconds = {**compiler.seconds(), "run": running}
-            write_report(options.report, module, seconds, **beside())
+            write_report(options.report, module, seconds, **beside)
     steps, outputs = plural(options.steps, "step"), plural(len(results), "output")
-    packed = beside().get("packed_bytes", 0)
+    packed = beside.get("packed_bytes", 0)
     further = f", parameters in the kernels' layout {size(packed)}" if packed else ""
     print(f"{steps} in {running * 1e3:.1f} ms, {outputs}{further}")
-    if profile and profile.fallbacks:
-        found = (f"{count} {name}" for name, count in profile.fallbacks.items())
+    if runner.profile and runner.profile.fallbacks:
+        found = (f"{count} {name}" for name, count in runner.profile.fallbacks.items())
         print(f"left to NumPy: {'; '.join(found)}")
     if options.outputs:
         arrays.save(options.outputs, "out", io.result_names, results)
-    if not options.expect:
-        return 0
-    names = io.result_names
+    return _compare(results, io.result_names, options) if options.expect else 0
+
+
+def _print_memory(
+    program: ModuleOp, module: ModuleOp, runner: "Runner", options: argparse.Namespace
+) -> None:
+    """Prints the pools of `program`, which is planned without workspaces of kernels,
+    and the bytes that `module`, which runs, needs in addition."""
+    figures = report(program)
+    for pool in figures["pools"]:
+        print(pool_line(pool))
+    with_kernels = _bytes(report(module)) + runner.beside().get("scratch_bytes", 0)
+    if (further := with_kernels - _bytes(figures)) > 0:
+        print(f"+ {size(further)} for this machine's kernels")
+    for pool in runner.pools if options.allocator else ():
+        print(allocator_line(pool.device, pool.allocator.statistics()))
+    for reused in figures["reused"]:
+        print(reused_line(reused))
+
+
+def _compare(
+    results: Sequence[Any], names: Sequence[str], options: argparse.Namespace
+) -> int:
+    """Compares results with those in the file `options.expect`, and prints what
+    differs. Returns the exit code."""
+    from . import arrays
+
     expected = arrays.load(options.expect, "out", names)
     differences = [
         arrays.difference(name or f"out{index}", got, want, options.rtol, options.atol)
@@ -261,20 +274,26 @@ def with_sizes(
     return specialized(module, sizes)
 
 
-def make_step(
-    module: ModuleOp, options: argparse.Namespace
-) -> "tuple[Step, Beside, Sequence[Pool], Profile | None]":
-    """Returns a function that runs the program once on arrays, a function that returns
-    the bytes outside the pools, the pools, and the profile, if requested.
-    """
+class Runner(NamedTuple):
+    """A program that is ready to run."""
+
+    step: Callable[[Sequence[Any]], list[Any]]
+    """Runs the program once on arrays."""
+    beside: Callable[[], Mapping[str, int]] = dict
+    """Returns the bytes outside the pools, by `_BESIDE`."""
+    pools: "Sequence[Pool]" = ()
+    profile: "Profile | None" = None
+
+
+def make_runner(module: ModuleOp, options: argparse.Namespace) -> Runner:
     if options.level == "reference":
         from ..dialects.tgraph.reference.interpreter import run_reference
 
-        return partial(run_reference, module, entry=options.entry), dict, (), None
+        return Runner(partial(run_reference, module, entry=options.entry))
     if options.backend == "mlir":
         compiled = native(module, options.entry)
         workspace = {"scratch_bytes": compiled.workspace_bytes}
-        return lambda values: compiled(*values), lambda: workspace, (), None
+        return Runner(partial(_call, compiled), lambda: workspace)
     from ..runtime.executor import Executable
 
     processes = None
@@ -296,7 +315,11 @@ def make_step(
     def beside() -> Mapping[str, int]:
         return {name: getattr(executable, name) for name in _BESIDE}
 
-    return lambda values: executable(*values), beside, executable.pools, profile
+    return Runner(partial(_call, executable), beside, executable.pools, profile)
+
+
+def _call(function: Callable[..., list[Any]], values: Sequence[Any]) -> list[Any]:
+    return function(*values)
 
 
 def native(module: ModuleOp, entry: str) -> "MlirExecutable":

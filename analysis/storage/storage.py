@@ -61,11 +61,11 @@ from ...dialects.tgraph.structure import (
     WhileOp,
     yielded,
 )
+from ..caching import cached
 from ..concatenations import Part, computed, is_in_place, part_layout, parts
 from ..destinations import Destination, destinations_of, is_empty
 from ..functions import is_tensor
 from ..layout import Layout
-from ..once import once
 from ..operations import Fused, Operations
 from ..updates import Update, is_read_before, updates
 from ..versions import Version, last_versions, looped_into, source_of
@@ -95,7 +95,7 @@ def storage_of(block: Block, groups: Sequence[Fused] = ()) -> Storage:
     Arguments and the terminator's operands lie in memory of the block's caller. Each
     group counts as one operation at the position of its last one.
     """
-    return _stored(block, groups) if groups else once(block, _stored, block)
+    return _stored(block, groups) if groups else cached(block, _stored, block)
 
 
 def _stored(block: Block, groups: Sequence[Fused] = ()) -> Storage:

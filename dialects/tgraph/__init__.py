@@ -13,13 +13,14 @@ random.py       random bits
 spectral.py     Fourier transforms
 matrices.py     matrix factorizations, and triangular solves
 reducing.py     reduce, dot_general, convolution, pooling windows
+windows.py      windows of convolutions and pooling, by dimension
 indexing.py     gather, scatter, dynamic slices
 differentiation.py   the gradient of a program
 structure.py    read and assign of variables, fusion, while, if
 signature.py    inputs and results in the caller's order
 reference/      the meaning of each operation, in plain NumPy
 fusing.py       the operations that a fusion may contain without storing them
-rewrites.py     the rewrites of `canonicalize`: canonicalization.py,
+rewrites.py     the rewrites of `canonicalize`: canonicalization/,
                 folding.py, index_batching.py, narrowing.py, unused.py
 """
 

@@ -270,6 +270,16 @@ def value_shape(value: SSAValue) -> Shape:
     return shape_of(tensor_type_of(value.type))
 
 
+def value_element(value: SSAValue) -> Attribute:
+    """The element type of a value's tensor."""
+    return tensor_type_of(value.type).element_type
+
+
+def value_bytes(value: SSAValue) -> int:
+    """The bytes of a value's tensor, as `typical_bytes` counts them."""
+    return typical_bytes(tensor_type_of(value.type))
+
+
 def typical_bytes(type: AnyTensor) -> int:
     """The bytes of a tensor, with typical values for symbolic sizes; 0 for `?`."""
     shape = shape_of(type)
@@ -512,6 +522,15 @@ class TensorOp(
             properties=dict(properties or {}),
             regions=regions,
         )
+
+    @property
+    def own_properties(self) -> dict[str, Attribute]:
+        """The properties, without the numbers of operands."""
+        return {
+            name: value
+            for name, value in self.properties.items()
+            if name != "operandSegmentSizes"
+        }
 
     @property
     def input_count(self) -> int:

@@ -10,13 +10,13 @@ from math import copysign, inf
 from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from ..compatibility import replace
 from ..diagnostics import LocatedError
 from . import elementwise as ops
-from .base import TensorOp, is_static, tensor_type_of, value_shape
+from .base import TensorOp, is_static, tensor_type_of, value_element, value_shape
 from .elements import holds, is_float, is_integer, limits, width_and_sign
 from .shaping import BroadcastInDimOp, ConstantOp, IotaOp
 
@@ -62,10 +62,6 @@ def _number(value: SSAValue) -> Number | None:
     return owner.splat
 
 
-def _element(value: SSAValue) -> Attribute:
-    return tensor_type_of(value.type).element_type
-
-
 def _computed(op: TensorOp, numbers: Numbers) -> Number | None:
     """The result of an operation on numbers; None if it is not defined on them."""
     from ..dtypes import constant, constant_attribute, numpy_dtype
@@ -73,7 +69,7 @@ def _computed(op: TensorOp, numbers: Numbers) -> Number | None:
 
     try:
         dtype, *dtypes = (
-            numpy_dtype(_element(value), op) for value in (op.result, *op.operands)
+            numpy_dtype(value_element(value), op) for value in (op.result, *op.operands)
         )
         if dtype.kind == "c":
             return None  # complex numbers have no constants
@@ -84,7 +80,7 @@ def _computed(op: TensorOp, numbers: Numbers) -> Number | None:
         array = reference.evaluate(op, given)
     except (LocatedError, TypeError):
         return None  # no such elements, or the operation is not defined on them
-    attribute = cast(Number, constant_attribute(array, _element(op.result)))
+    attribute = cast(Number, constant_attribute(array, value_element(op.result)))
     is_exact = constant(attribute, dtype).tobytes() == array.tobytes()
     return attribute if is_exact else None  # the attribute loses the bits of some NaN
 
@@ -173,7 +169,7 @@ def _of_itself(number: Callable[[TensorOp], bool]) -> Rule:
     def rule(op: TensorOp, numbers: Numbers) -> TensorOp | None:
         x, y = op.operands
         type = tensor_type_of(op.result.type)
-        if x is not y or not is_integer(_element(x)) or not is_static(type):
+        if x is not y or not is_integer(value_element(x)) or not is_static(type):
             return None
         element = cast(IntegerType, type.element_type)
         return ConstantOp(IntegerAttr(int(number(op)), element), type)
@@ -232,13 +228,13 @@ def _bounds(value: SSAValue) -> tuple[int, int] | None:
         return exact, exact
     if isinstance(op, BroadcastInDimOp) and not op.outs:
         return _bounds(op.inputs[0])
-    if not isinstance(op, IotaOp) or op.outs or not is_integer(_element(value)):
+    if not isinstance(op, IotaOp) or op.outs or not is_integer(value_element(value)):
         return None
     size = value_shape(value)[op.dimension.value.data]
     if not is_static(tensor_type_of(value.type)):
         return None
     most = max(size - 1, 0)
-    return (0, most) if most <= limits(_element(value))[1] else None
+    return (0, most) if most <= limits(value_element(value))[1] else None
 
 
 def _involution(op: TensorOp, numbers: Numbers) -> SSAValue | None:
@@ -260,7 +256,7 @@ def _converted(op: TensorOp, numbers: Numbers) -> SSAValue | TensorOp | None:
     the first conversion is exact."""
     (value,) = op.operands
     source = _source(op)
-    first, between, target = map(_element, (source, value, op.result))
+    first, between, target = map(value_element, (source, value, op.result))
     if value.type == op.result.type:
         return value if holds(target, target) else None
     # A float out of the range of integers converts to a number that depends on its

@@ -21,7 +21,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from ..compatibility import insert, replace
 from .base import TensorOp, ints, is_static, tensor_type_of, value_shape, with_shape
-from .canonicalization import counts
+from .canonicalization.positions import counts
 from .elements import limits
 from .indexing import GatherOp, ScatterOp
 from .shaping import ConcatenateOp

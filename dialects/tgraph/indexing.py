@@ -6,7 +6,7 @@ or is a single element if `index_vector_dim` is their rank.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -24,6 +24,44 @@ from .base import AnyTensor, Pattern, Shape, TensorOp, bare, ints, shape_of, wit
 from .partial import PartialTypes
 from .reducing import KINDS, check_kind, check_same_element
 from .shaping import check_dimensions, check_length
+
+
+class DimensionNumbers(NamedTuple):
+    """How the dimensions of operand, indices, and slices correspond: StableHLO's
+    dimension numbers, with the same names for gather and scatter. The slices of a
+    gather lie in its result, those of a scatter in its updates."""
+
+    window: Shape
+    """The dimensions of the slices that are dimensions of the operand."""
+    omitted: Shape
+    """The operand's dimensions that slices lack, batch dimensions included."""
+    operand_batching: Shape
+    indices_batching: Shape
+    """The corresponding dimensions of the indices."""
+    indexed: Shape
+    """The operand's dimension for each entry of an index vector."""
+    vector: int
+    """The dimension of the indices along which index vectors lie."""
+
+    def kept(self, rank: int) -> list[int]:
+        """The dimensions of the operand, of rank `rank`, that slices have."""
+        return [d for d in range(rank) if d not in self.omitted]
+
+    def batch(self, rank: int) -> list[int]:
+        """The dimensions of the slices, a tensor of rank `rank`, that are dimensions of
+        the indices."""
+        return [d for d in range(rank) if d not in self.window]
+
+    @property
+    def batching(self) -> dict[int, int]:
+        """For each batch dimension of the operand, the dimension of the indices,
+        numbered without the dimension of the index vectors."""
+        return {
+            dim: other - (other > self.vector)
+            for dim, other in zip(
+                self.operand_batching, self.indices_batching, strict=True
+            )
+        }
 
 
 def index_shape(indices: Shape, index_vector_dim: int) -> Shape:
@@ -45,17 +83,12 @@ def check_index_vector(indices: Shape, index_vector_dim: int, length: int) -> No
 
 
 def _same_batch(
-    types: PartialTypes,
-    indices: int,
-    index_vector_dim: IntegerAttr,
-    slices: int,
-    window_dims: Sequence[int],
+    types: PartialTypes, indices: int, slices: int, numbers: DimensionNumbers
 ) -> None:
     """States that slices and index vectors have equal batch sizes."""
-    vector_dim = index_vector_dim.value.data
-    of_indices = [d for d in range(types.rank(indices)) if d != vector_dim]
-    of_slices = [d for d in range(types.rank(slices)) if d not in window_dims]
-    types.check_rank(slices, len(of_indices) + len(window_dims))
+    of_indices = [d for d in range(types.rank(indices)) if d != numbers.vector]
+    of_slices = numbers.batch(types.rank(slices))
+    types.check_rank(slices, len(of_indices) + len(numbers.window))
     for pair in zip(of_indices, of_slices, strict=True):
         types.same_size((indices, pair[0]), (slices, pair[1]))
 
@@ -83,19 +116,27 @@ class GatherOp(TensorOp):
     index_vector_dim = prop_def(IntegerAttr)
     slice_sizes = prop_def(DenseArrayBase.constr(i64))
 
+    @property
+    def dimension_numbers(self) -> DimensionNumbers:
+        batching = self.operand_batching_dims.get_values()
+        return DimensionNumbers(
+            self.offset_dims.get_values(),
+            (*self.collapsed_slice_dims.get_values(), *batching),
+            batching,
+            self.start_indices_batching_dims.get_values(),
+            self.start_index_map.get_values(),
+            self.index_vector_dim.value.data,
+        )
+
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         operand, indices = (shape_of(type) for type in inputs)
         sizes = self.sizes_in("slice_sizes")
-        start_map = self.start_index_map.get_values()
-        dropped = (
-            *self.collapsed_slice_dims.get_values(),
-            *self.operand_batching_dims.get_values(),
-        )
-        vector_dim = self.index_vector_dim.value.data
+        numbers = self.dimension_numbers
+        dropped = numbers.omitted
         check_length("slice_sizes", sizes, len(operand))
-        check_dimensions("start_index_map", start_map, len(operand))
+        check_dimensions("start_index_map", numbers.indexed, len(operand))
         check_dimensions("collapsed and batching dims", dropped, len(operand))
-        check_index_vector(indices, vector_dim, len(start_map))
+        check_index_vector(indices, numbers.vector, len(numbers.indexed))
         for d, (slice_size, size) in enumerate(zip(sizes, operand, strict=True)):
             is_within = not exceeds(0, slice_size) and not exceeds(slice_size, size)
             if not is_within or (d in dropped and slice_size != 1):
@@ -103,34 +144,30 @@ class GatherOp(TensorOp):
                     f"slice has size {slice_size} along dimension {d} of size {size}, "
                     f"expected {'1' if d in dropped else f'at most {size}'}"
                 )
-        window = [size for d, size in enumerate(sizes) if d not in dropped]
-        batch = index_shape(indices, vector_dim)
-        offset_dims = self.offset_dims.get_values()
+        window = [sizes[d] for d in numbers.kept(len(operand))]
+        batch = index_shape(indices, numbers.vector)
         rank = len(window) + len(batch)
-        check_length("offset_dims", offset_dims, len(window))
-        check_dimensions("offset_dims", offset_dims, rank)
+        check_length("offset_dims", numbers.window, len(window))
+        check_dimensions("offset_dims", numbers.window, rank)
         from_window, from_batch = iter(window), iter(batch)
         shape = [
-            next(from_window if d in offset_dims else from_batch) for d in range(rank)
+            next(from_window if d in numbers.window else from_batch)
+            for d in range(rank)
         ]
         return [with_shape(inputs[0], shape)]
 
     def refine(self, types: PartialTypes) -> None:
         types.same_element(0, 2)
         operand, indices, result = range(3)
-        dropped = (
-            *self.collapsed_slice_dims.get_values(),
-            *self.operand_batching_dims.get_values(),
-        )
+        numbers = self.dimension_numbers
         sizes = self.sizes_in("slice_sizes")
         check_length("slice_sizes", sizes, types.rank(operand))
-        offset_dims = self.offset_dims.get_values()
-        window = [size for d, size in enumerate(sizes) if d not in dropped]
-        check_length("offset_dims", offset_dims, len(window))
-        check_dimensions("offset_dims", offset_dims, types.rank(result))
-        for dim, size in zip(sorted(offset_dims), window, strict=True):
+        window = [sizes[d] for d in numbers.kept(len(sizes))]
+        check_length("offset_dims", numbers.window, len(window))
+        check_dimensions("offset_dims", numbers.window, types.rank(result))
+        for dim, size in zip(sorted(numbers.window), window, strict=True):
             types.set_size((result, dim), size)
-        _same_batch(types, indices, self.index_vector_dim, result, offset_dims)
+        _same_batch(types, indices, result, numbers)
 
 
 @irdl_op_definition
@@ -157,6 +194,18 @@ class ScatterOp(TensorOp):
     scatter_dims_to_operand_dims = prop_def(DenseArrayBase.constr(i64))
     index_vector_dim = prop_def(IntegerAttr)
 
+    @property
+    def dimension_numbers(self) -> DimensionNumbers:
+        batching = self.input_batching_dims.get_values()
+        return DimensionNumbers(
+            self.update_window_dims.get_values(),
+            (*self.inserted_window_dims.get_values(), *batching),
+            batching,
+            self.scatter_indices_batching_dims.get_values(),
+            self.scatter_dims_to_operand_dims.get_values(),
+            self.index_vector_dim.value.data,
+        )
+
     def elements_computed(self) -> Sequence[Attribute]:
         moves = self.kind.data == "replace"
         return () if moves else [self.declared[0].element_type]
@@ -169,24 +218,18 @@ class ScatterOp(TensorOp):
         if inputs[2].element_type != inputs[0].element_type:
             check_same_element(inputs, 2)
         operand, indices, updates = (shape_of(type) for type in inputs)
-        to_operand = self.scatter_dims_to_operand_dims.get_values()
-        vector_dim = self.index_vector_dim.value.data
-        check_dimensions("scatter_dims_to_operand_dims", to_operand, len(operand))
-        check_index_vector(indices, vector_dim, len(to_operand))
-        dropped = (
-            *self.inserted_window_dims.get_values(),
-            *self.input_batching_dims.get_values(),
-        )
-        check_dimensions("inserted and batching dims", dropped, len(operand))
-        window_dims = self.update_window_dims.get_values()
-        check_dimensions("update_window_dims", window_dims, len(updates))
-        check_length("update_window_dims", window_dims, len(operand) - len(dropped))
-        batch = [size for d, size in enumerate(updates) if d not in window_dims]
-        if tuple(batch) != index_shape(indices, vector_dim):
+        window, omitted, _, _, indexed, vector_dim = numbers = self.dimension_numbers
+        check_dimensions("scatter_dims_to_operand_dims", indexed, len(operand))
+        check_index_vector(indices, vector_dim, len(indexed))
+        check_dimensions("inserted and batching dims", omitted, len(operand))
+        check_dimensions("update_window_dims", window, len(updates))
+        check_length("update_window_dims", window, len(operand) - len(omitted))
+        batch = index_shape(indices, vector_dim)
+        if tuple(updates[d] for d in numbers.batch(len(updates))) != batch:
             raise VerifyException(
                 f"operand 2 has type {bare(inputs[2])}, expected the sizes "
-                f"{list(index_shape(indices, vector_dim))} in its dimensions that are "
-                "not update_window_dims, like the indices"
+                f"{list(batch)} in its dimensions that are not update_window_dims, "
+                "like the indices"
             )
         return [inputs[0]]
 
@@ -194,8 +237,7 @@ class ScatterOp(TensorOp):
         operand, indices, updates, result = range(4)
         types.same_element(operand, updates, result)
         types.same_shape(operand, result)
-        window_dims = self.update_window_dims.get_values()
-        _same_batch(types, indices, self.index_vector_dim, updates, window_dims)
+        _same_batch(types, indices, updates, self.dimension_numbers)
 
 
 def check_starts(operand: AnyTensor, starts: Sequence[AnyTensor]) -> None:

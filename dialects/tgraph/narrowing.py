@@ -6,11 +6,11 @@ tgraph uses only a wider result, so that no operand is stored at the size of the
 """
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, Signedness, i8
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from ..compatibility import insert
-from .base import TensorOp, tensor_type_of, with_element
+from .base import TensorOp, tensor_type_of, value_element, with_element
 from .elements import holds, is_integer, width_and_sign
 from .elementwise import ConvertOp
 from .reducing import ConvolutionOp, DotGeneralOp
@@ -49,7 +49,7 @@ def _narrow(value: SSAValue, rewriter: PatternRewriter) -> SSAValue | None:
     if not isinstance(convert := source.owner, ConvertOp) or len(convert.operands) > 1:
         return None
     (narrow,) = convert.operands
-    own, wide = _element(narrow), _element(source)
+    own, wide = value_element(narrow), value_element(source)
     if own == wide or not holds(wide, own) or not _is_contracted(source):
         return None
     for view in reversed(views):
@@ -70,10 +70,10 @@ def _narrow_number(
 ) -> SSAValue | None:
     """The constant `value` in 8 bits, if `other` has such elements; None if it is not a
     constant, or does not fit."""
-    owner, own = value.owner, _element(value)
+    owner, own = value.owner, value_element(value)
     if not isinstance(owner, ConstantOp) or not isinstance(owner.splat, IntegerAttr):
         return None
-    is_narrow = _element(other) in (i8, IntegerType(8, Signedness.UNSIGNED))
+    is_narrow = value_element(other) in (i8, IntegerType(8, Signedness.UNSIGNED))
     number = owner.splat.value.data
     if not is_narrow or not is_integer(own) or width_and_sign(own)[0] <= 8:
         return None
@@ -81,10 +81,6 @@ def _narrow_number(
         return None
     type_ = with_element(tensor_type_of(value.type), i8)
     return insert(rewriter, ConstantOp(IntegerAttr(number, i8), type_)).result
-
-
-def _element(value: SSAValue) -> Attribute:
-    return tensor_type_of(value.type).element_type
 
 
 def _is_contracted(value: SSAValue) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import prod
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute
@@ -10,7 +10,6 @@ from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
 from ...support.choices import one_of
-from ..sizes.symbolic import maximum
 from .base import (
     AnyTensor,
     Pattern,
@@ -26,6 +25,7 @@ from .elements import holds
 from .elementwise import COMBINERS
 from .partial import UNKNOWN, PartialTypes, Place
 from .shaping import check_dimensions, check_length
+from .windows import Window, places_of, refine_places, window_of
 
 KINDS = tuple(COMBINERS)
 """The kinds of reductions, each named after the elementwise operation it repeats."""
@@ -189,63 +189,6 @@ class DotGeneralOp(ContractionOp):
             types.same_size(place, (2, target))
 
 
-def windowed(
-    shape: Shape,
-    window: Sequence[int],
-    strides: Sequence[int],
-    low: Sequence[int],
-    high: Sequence[int],
-    base_dilation: Sequence[int],
-    window_dilation: Sequence[int],
-) -> list[int]:
-    """The number of positions of a window on a padded, dilated shape, by dimension."""
-    for name, values in (
-        ("window", window),
-        ("window_strides", strides),
-        ("padding_low", low),
-        ("padding_high", high),
-        ("base_dilation", base_dilation),
-        ("window_dilation", window_dilation),
-    ):
-        check_length(name, values, len(shape))
-        if not name.startswith("padding") and min(values, default=1) < 1:
-            raise VerifyException(f"{name} is {list(values)}, expected 1 or more")
-    result: list[int] = []
-    for d, size in enumerate(shape):
-        dilated = (size - 1) * base_dilation[d] + 1 if size else 0
-        extent = low[d] + dilated + high[d]
-        reach = (window[d] - 1) * window_dilation[d] + 1
-        places = (extent - reach) // strides[d] + 1
-        result.append(cast(int, maximum(places, 0)))
-    return result
-
-
-def refine_windowed(
-    types: PartialTypes,
-    sources: Sequence[Place],
-    targets: Sequence[Place],
-    window: Sequence[int],
-    strides: Sequence[int],
-    low: Sequence[int],
-    high: Sequence[int],
-    base_dilation: Sequence[int],
-    window_dilation: Sequence[int],
-) -> None:
-    """Applies `windowed` in both directions; backward only for stride 1, since the
-    operand size is not unique otherwise."""
-    sizes = [types.size(place) for place in sources]
-    places = windowed(
-        tuple(sizes), window, strides, low, high, base_dilation, window_dilation
-    )
-    for d, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        if sizes[d] != UNKNOWN:
-            types.set_size(target, places[d])
-        elif strides[d] == 1 and (count := types.size(target)) > 0:
-            extent = count + (window[d] - 1) * window_dilation[d]
-            dilated = extent - low[d] - high[d]
-            types.set_size(source, dilated and (dilated - 1) // base_dilation[d] + 1)
-
-
 @irdl_op_definition
 class ConvolutionOp(ContractionOp):
     """Convolution of operands image and kernel, in any layout.
@@ -300,6 +243,23 @@ class ConvolutionOp(ContractionOp):
             )
         return image, kernel, result
 
+    @property
+    def spatial(self) -> str:
+        """The labels of the spatial dimensions, in order."""
+        return "".join(map(str, range(len(self.labels[0]) - 2)))
+
+    def window(self, kernel: Shape) -> Window:
+        """The window along each spatial dimension, for a kernel of this shape."""
+        return window_of(
+            len(self.spatial),
+            [kernel[self.labels[1].index(label)] for label in self.spatial],
+            self.window_strides.get_values(),
+            self.padding_low.get_values(),
+            self.padding_high.get_values(),
+            self.lhs_dilation.get_values(),
+            self.rhs_dilation.get_values(),
+        )
+
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         element = sum_element(self, inputs)
         image_labels, kernel_labels, result_labels = self.labels
@@ -327,17 +287,9 @@ class ConvolutionOp(ContractionOp):
                 f"kernel has {kernel['o']} output features and the batch is "
                 f"{image['b']}, expected multiples of {features * batches} groups"
             )
-        spatial = [str(d) for d in range(len(image_labels) - 2)]
-        sizes = windowed(
-            tuple(image[d] for d in spatial),
-            [kernel[d] for d in spatial],
-            self.window_strides.get_values(),
-            self.padding_low.get_values(),
-            self.padding_high.get_values(),
-            self.lhs_dilation.get_values(),
-            self.rhs_dilation.get_values(),
-        )
-        result = dict(zip(spatial, sizes, strict=True))
+        window = self.window(shape_of(inputs[1]))
+        sizes = places_of(tuple(image[d] for d in self.spatial), window)
+        result = dict(zip(self.spatial, sizes, strict=True))
         result |= {"b": image["b"] // batches, "f": kernel["o"]}
         shape = [result[label] for label in result_labels]
         return [with_element(with_shape(inputs[0], shape), element)]
@@ -353,21 +305,13 @@ class ConvolutionOp(ContractionOp):
         types.same_size(kernel["o"], result["f"])
         types.multiple(image["f"], self.feature_group_count.value.data, kernel["i"])
         types.multiple(image["b"], self.batch_group_count.value.data, result["b"])
-        spatial = [str(d) for d in range(types.rank(0) - 2)]
-        window = [types.size(kernel[d]) for d in spatial]
-        if UNKNOWN in window:
+        shape = tuple(types.size((1, d)) for d in range(types.rank(1)))
+        if any(shape[kernel[d][1]] == UNKNOWN for d in self.spatial):
             return
-        refine_windowed(
-            types,
-            [image[d] for d in spatial],
-            [result[d] for d in spatial],
-            window,
-            self.window_strides.get_values(),
-            self.padding_low.get_values(),
-            self.padding_high.get_values(),
-            self.lhs_dilation.get_values(),
-            self.rhs_dilation.get_values(),
+        sources, targets = (
+            [places[d] for d in self.spatial] for places in (image, result)
         )
+        refine_places(types, sources, targets, self.window(shape))
 
 
 @irdl_op_definition
@@ -385,6 +329,18 @@ class ReduceWindowOp(TensorOp):
     padding_high = prop_def(DenseArrayBase.constr(i64))
     base_dilations = prop_def(DenseArrayBase.constr(i64))
     window_dilations = prop_def(DenseArrayBase.constr(i64))
+
+    def window(self, rank: int) -> Window:
+        """The window over an operand with `rank` dimensions."""
+        return window_of(
+            rank,
+            self.window_dimensions.get_values(),
+            self.window_strides.get_values(),
+            self.padding_low.get_values(),
+            self.padding_high.get_values(),
+            self.base_dilations.get_values(),
+            self.window_dilations.get_values(),
+        )
 
     def scan(self, shape: Shape) -> tuple[int, int] | None:
         """For a scan such as a cumulative sum, the dimension, and 1 if each result
@@ -409,31 +365,16 @@ class ReduceWindowOp(TensorOp):
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         check_kind(self.kind)
-        shape = windowed(
-            shape_of(inputs[0]),
-            self.window_dimensions.get_values(),
-            self.window_strides.get_values(),
-            self.padding_low.get_values(),
-            self.padding_high.get_values(),
-            self.base_dilations.get_values(),
-            self.window_dilations.get_values(),
-        )
-        return [with_shape(inputs[0], shape)]
+        shape = shape_of(inputs[0])
+        places = places_of(shape, self.window(len(shape)))
+        return [with_shape(inputs[0], places)]
 
     def refine(self, types: PartialTypes) -> None:
+        rank = types.rank(0)
         types.same_element(0, 1)
-        types.check_rank(1, types.rank(0))
-        refine_windowed(
-            types,
-            [(0, d) for d in range(types.rank(0))],
-            [(1, d) for d in range(types.rank(0))],
-            self.window_dimensions.get_values(),
-            self.window_strides.get_values(),
-            self.padding_low.get_values(),
-            self.padding_high.get_values(),
-            self.base_dilations.get_values(),
-            self.window_dilations.get_values(),
-        )
+        types.check_rank(1, rank)
+        sources, targets = ([(value, d) for d in range(rank)] for value in (0, 1))
+        refine_places(types, sources, targets, self.window(rank))
 
 
 @irdl_op_definition
@@ -457,19 +398,21 @@ class SelectAndScatterOp(TensorOp):
     padding_low = prop_def(DenseArrayBase.constr(i64))
     padding_high = prop_def(DenseArrayBase.constr(i64))
 
-    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
-        check_kind(self.kind, ("maximum", "minimum"))
-        check_same_element(inputs, 1)
-        ones = (1,) * inputs[0].get_num_dims()
-        places = windowed(
-            shape_of(inputs[0]),
+    def window(self, rank: int) -> Window:
+        """The window over an operand with `rank` dimensions."""
+        return window_of(
+            rank,
             self.window_dimensions.get_values(),
             self.window_strides.get_values(),
             self.padding_low.get_values(),
             self.padding_high.get_values(),
-            ones,
-            ones,
         )
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        check_kind(self.kind, ("maximum", "minimum"))
+        check_same_element(inputs, 1)
+        shape = shape_of(inputs[0])
+        places = places_of(shape, self.window(len(shape)))
         if shape_of(inputs[1]) != tuple(places):
             raise VerifyException(
                 f"operand 1 has type {bare(inputs[1])}, expected "
@@ -480,21 +423,12 @@ class SelectAndScatterOp(TensorOp):
 
     def refine(self, types: PartialTypes) -> None:
         operand, source, result = range(3)
-        ones = (1,) * types.rank(operand)
+        rank = types.rank(operand)
         types.same_element(operand, source, result)
         types.same_shape(operand, result)
-        types.check_rank(source, len(ones))
-        refine_windowed(
-            types,
-            [(operand, d) for d in range(len(ones))],
-            [(source, d) for d in range(len(ones))],
-            self.window_dimensions.get_values(),
-            self.window_strides.get_values(),
-            self.padding_low.get_values(),
-            self.padding_high.get_values(),
-            ones,
-            ones,
-        )
+        types.check_rank(source, rank)
+        sources, targets = ([(v, d) for d in range(rank)] for v in (operand, source))
+        refine_places(types, sources, targets, self.window(rank))
 
 
 REDUCING_OPS = (

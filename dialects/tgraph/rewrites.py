@@ -4,10 +4,10 @@ The patterns import the operations' classes, not the reverse: importing any modu
 this package runs this one.
 """
 
-from . import canonicalization as c
 from . import unused
 from .base import REWRITES
 from .bodies import ElementsOp, SortOp
+from .canonicalization import constants, contractions, positions, slices, views
 from .elementwise import ElementwiseOp
 from .folding import FoldElementwise
 from .index_batching import BatchOfIndices
@@ -30,46 +30,54 @@ from .structure import IfOp, WhileOp
 
 REWRITES.update(
     {
-        ElementwiseOp: (FoldElementwise(), c.ElementwiseOfBroadcasts()),
-        DynamicSliceOp: (c.ShapeOfSplat(), c.DynamicSliceAtConstant()),
-        DynamicUpdateSliceOp: (c.UpdateOfAll(),),
-        GatherOp: (c.ShapeOfSplat(), BatchOfIndices()),
+        ElementwiseOp: (FoldElementwise(), views.ElementwiseOfBroadcasts()),
+        DynamicSliceOp: (constants.ShapeOfSplat(), slices.DynamicSliceAtConstant()),
+        DynamicUpdateSliceOp: (slices.UpdateOfAll(),),
+        GatherOp: (constants.ShapeOfSplat(), BatchOfIndices()),
         ScatterOp: (BatchOfIndices(),),
-        ElementsOp: (c.CountPositions(),),
-        SortOp: (c.SortOfUnitDimension(), c.CountPositions()),
-        ReduceOp: (c.ReduceOfUnitDimensions(),),
-        DotGeneralOp: (NarrowOperands(), c.DotGeneralOfUnitDimensions()),
-        ConvolutionOp: (NarrowOperands(), c.ConvolutionOfPad()),
-        ReduceWindowOp: (c.ReduceWindowOfPad(),),
-        FullLikeOp: (c.FullLikeOfStaticShape(),),
-        ReshapeOp: (c.DropIdentity(), c.MergeReshapes(), c.ShapeOfSplat()),
+        ElementsOp: (positions.CountPositions(),),
+        SortOp: (positions.SortOfUnitDimension(), positions.CountPositions()),
+        ReduceOp: (contractions.ReduceOfUnitDimensions(),),
+        DotGeneralOp: (NarrowOperands(), contractions.DotGeneralOfUnitDimensions()),
+        ConvolutionOp: (NarrowOperands(), contractions.ConvolutionOfPad()),
+        ReduceWindowOp: (contractions.ReduceWindowOfPad(),),
+        FullLikeOp: (constants.FullLikeOfStaticShape(),),
+        ReshapeOp: (
+            views.DropIdentity(),
+            views.MergeReshapes(),
+            constants.ShapeOfSplat(),
+        ),
         BroadcastInDimOp: (
-            c.DropIdentity(),
-            c.MergeBroadcasts(),
-            c.BroadcastOfReshape(),
-            c.ShapeOfSplat(),
+            views.DropIdentity(),
+            views.MergeBroadcasts(),
+            views.BroadcastOfReshape(),
+            constants.ShapeOfSplat(),
         ),
         TransposeOp: (
-            c.DropIdentity(),
-            c.MergeTransposes(),
-            c.TransposeOfBroadcast(),
-            c.TransposeOfDotGeneral(),
-            c.ShapeOfSplat(),
+            views.DropIdentity(),
+            views.MergeTransposes(),
+            views.TransposeOfBroadcast(),
+            contractions.TransposeOfDotGeneral(),
+            constants.ShapeOfSplat(),
         ),
         SliceOp: (
-            c.DropIdentity(),
-            c.MergeSlices(),
-            c.SliceOfBroadcast(),
-            c.ShapeOfSplat(),
-            c.NumberOfConstant(),
-            c.SlicesOfDynamicSlice(),
-            c.SlicesOfConcatenation(),
-            c.CropOfConvolution(),
+            views.DropIdentity(),
+            slices.MergeSlices(),
+            slices.SliceOfBroadcast(),
+            constants.ShapeOfSplat(),
+            constants.NumberOfConstant(),
+            slices.SlicesOfDynamicSlice(),
+            slices.SlicesOfConcatenation(),
+            contractions.CropOfConvolution(),
         ),
-        ReverseOp: (c.DropIdentity(), c.MergeReverses(), c.ShapeOfSplat()),
-        ConcatenateOp: (c.DropIdentity(),),
-        PadOp: (c.DropIdentity(), c.CropOfConvolution()),
-        DeviceCopyOp: (c.DropCopyHome(), c.CopyOfConstant()),
+        ReverseOp: (
+            views.DropIdentity(),
+            views.MergeReverses(),
+            constants.ShapeOfSplat(),
+        ),
+        ConcatenateOp: (views.DropIdentity(),),
+        PadOp: (views.DropIdentity(), contractions.CropOfConvolution()),
+        DeviceCopyOp: (constants.DropCopyHome(), constants.CopyOfConstant()),
         FactorizationOp: (unused.DropUnusedFactors(),),
         WhileOp: (unused.DropUnusedOfLoop(),),
         IfOp: (unused.DropUnusedOfBranches(),),

@@ -264,14 +264,10 @@ class Conversion:
                 assert isinstance(op, TensorOp)
                 operands = [values[operand] for operand in op.operands]
                 new = self.emit(
-                    type(op), operands, with_shape(scalar, shape), **_own(op)
+                    type(op), operands, with_shape(scalar, shape), **op.own_properties
                 )
             values[op.results[0]] = new
         return [values[operand] for operand in end.operands]
-
-
-def _own(op: TensorOp) -> dict[str, Attribute]:
-    return {n: v for n, v in op.properties.items() if n != "operandSegmentSizes"}
 
 
 Converter: TypeAlias = Callable[[Conversion], Values]

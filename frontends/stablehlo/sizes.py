@@ -118,13 +118,10 @@ def _is_element(value: SSAValue) -> bool:
     )
 
 
-def size_as_element(
-    c: Conversion, size: Size, type: AnyTensor | None = None
-) -> SSAValue:
-    type = type or c.result_type
+def size_as_element(c: Conversion, size: Size) -> SSAValue:
     if isinstance(size, int):
-        return c.number(size, type)
-    return c.emit(shaping.SizeOp, (), type, value=DimsAttr(Dims((size,))))
+        return c.number(size, c.result_type)
+    return c.emit(shaping.SizeOp, (), c.result_type, value=DimsAttr(Dims((size,))))
 
 
 def _divide(a: Size, b: Size) -> Size | None:

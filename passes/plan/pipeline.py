@@ -23,67 +23,26 @@ class PlanPipeline(ModulePass, PlanOptions):
 
     def passes(self) -> Sequence[ModulePass]:
         """The sequence, in order."""
+        return [
+            *self._to_placed_tensors(),
+            *(rewrite() for rewrite in rewrites()),
+            *self._lowering_peak(),
+            *self._in_place_or_streams(),
+            *self._to_arenas(),
+        ]
+
+    def _to_placed_tensors(self) -> Sequence[ModulePass]:
+        """Level 1, with the shape and the device of every tensor."""
         from xdsl.transforms.canonicalize import CanonicalizePass
 
         from ..common_subexpressions import UnplannedCommonSubexpressionElimination
         from ..convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
-        from ..tgraph.bufferize import TGraphBufferize
-        from ..tgraph.color_streams import TGraphColorStreams
-        from ..tgraph.concatenate_in_place import TGraphConcatenateInPlace
-        from ..tgraph.eliminate_assigns import TGraphEliminateAssigns
-        from ..tgraph.fit import TGraphFit
-        from ..tgraph.fuse import TGraphFuse
         from ..tgraph.gradient import TGraphGradient
-        from ..tgraph.hoist_invariants import TGraphHoistInvariants
         from ..tgraph.infer_shapes import TGraphInferShapes
-        from ..tgraph.offload import TGraphOffload
-        from ..tgraph.pack_masks import TGraphPackMasks
         from ..tgraph.place_devices import TGraphPlaceDevices
-        from ..tgraph.rematerialize import TGraphRematerialize
-        from ..tgraph.schedule import TGraphSchedule
-        from ..tgraph.search import TGraphSearch
-        from ..tgraph.sink_concatenations import TGraphSinkConcatenations
-        from ..tgraph.split_concatenations import TGraphSplitConcatenations
-        from ..tgraph.tile import TGraphTile
-        from ..tgraph.update_in_place import TGraphUpdateInPlace
         from .attach_target import PlanAttachTarget
-        from .budget import PlanBudget
         from .check import PlanCheck
-        from .memory import PlanMemory
-        from .spill import PlanSpill
-        from .workspaces import PlanWorkspaces
 
-        placing = self.shared(Placing)
-        lower: list[ModulePass] = [
-            TGraphEliminateAssigns(),
-            TGraphFuse(),
-            TGraphSinkConcatenations(),
-            TGraphSchedule(EFFORTS[self.effort], alignment=self.alignment),
-        ]
-        if self.streams == 1:
-            lower += [
-                TGraphSplitConcatenations(),
-                TGraphUpdateInPlace(),  # first, so that smaller values are not tiled
-                TGraphTile(**placing),
-                TGraphPackMasks(**placing),
-                TGraphRematerialize(**placing),
-            ]
-        check: list[ModulePass] = []
-        growth = TGraphHoistInvariants.max_growth if self.budget is None else 0.0
-        if self.effort == "high" and self.streams == 1 and self.budget is None:
-            lower = [TGraphSearch(time_limit=self.time_limit, **placing)]
-        if self.budget is not None:
-            fit = TGraphFit(
-                self.budget,
-                EFFORTS[self.effort],
-                tiles=self.streams == 1,
-                device=self.device,
-                offload=self.offload,
-                time_limit=self.time_limit,
-                **placing,
-            )
-            lower = [fit]
-            check = [PlanBudget(self.budget, unlimited=self.offload)]
         return [
             *([PlanAttachTarget(self.target_memory)] if self.target_memory else []),
             PlanCheck(report=False),  # for input that is planned
@@ -94,29 +53,89 @@ class PlanPipeline(ModulePass, PlanOptions):
             TGraphPlaceDevices(groups=self.groups, default=self.device),
             CanonicalizePass(),
             UnplannedCommonSubexpressionElimination(),
-            *(rewrite() for rewrite in rewrites()),
-            *lower,
-            *(
-                [
-                    TGraphOffload(**placing),
-                    TGraphConcatenateInPlace(**placing),
-                    TGraphSplitConcatenations(),
-                    TGraphUpdateInPlace(),
-                    TGraphHoistInvariants(max_growth=growth, **placing),
-                ]
-                if self.streams == 1
-                else [TGraphColorStreams(self.streams)]
-            ),
-            TGraphBufferize(),
-            *(
-                [PlanWorkspaces(self.workspaces, self.threads)]
-                if self.workspaces != "none"
-                else []
-            ),
-            PlanSpill(**self.shared(MemoryOptions)),
-            PlanMemory(**self.shared(MemoryOptions)),
-            *check,
         ]
+
+    def _lowering_peak(self) -> Sequence[ModulePass]:
+        """Fusion and order, and tiles and rematerialization for one stream."""
+        from ..tgraph.eliminate_assigns import TGraphEliminateAssigns
+        from ..tgraph.fit import TGraphFit
+        from ..tgraph.fuse import TGraphFuse
+        from ..tgraph.pack_masks import TGraphPackMasks
+        from ..tgraph.rematerialize import TGraphRematerialize
+        from ..tgraph.schedule import TGraphSchedule
+        from ..tgraph.search import TGraphSearch
+        from ..tgraph.sink_concatenations import TGraphSinkConcatenations
+        from ..tgraph.split_concatenations import TGraphSplitConcatenations
+        from ..tgraph.tile import TGraphTile
+        from ..tgraph.update_in_place import TGraphUpdateInPlace
+
+        placing = self.shared(Placing)
+        if self.budget is not None:
+            fit = TGraphFit(
+                self.budget,
+                EFFORTS[self.effort],
+                tiles=self.streams == 1,
+                device=self.device,
+                offload=self.offload,
+                time_limit=self.time_limit,
+                **placing,
+            )
+            return [fit]
+        if self.effort == "high" and self.streams == 1:
+            return [TGraphSearch(time_limit=self.time_limit, **placing)]
+        passes: list[ModulePass] = [
+            TGraphEliminateAssigns(),
+            TGraphFuse(),
+            TGraphSinkConcatenations(),
+            TGraphSchedule(EFFORTS[self.effort], alignment=self.alignment),
+        ]
+        if self.streams == 1:
+            passes += [
+                TGraphSplitConcatenations(),
+                TGraphUpdateInPlace(),  # first, so that smaller values are not tiled
+                TGraphTile(**placing),
+                TGraphPackMasks(**placing),
+                TGraphRematerialize(**placing),
+            ]
+        return passes
+
+    def _in_place_or_streams(self) -> Sequence[ModulePass]:
+        """What depends on the final order of one stream, or else several streams."""
+        from ..tgraph.color_streams import TGraphColorStreams
+        from ..tgraph.concatenate_in_place import TGraphConcatenateInPlace
+        from ..tgraph.hoist_invariants import TGraphHoistInvariants
+        from ..tgraph.offload import TGraphOffload
+        from ..tgraph.split_concatenations import TGraphSplitConcatenations
+        from ..tgraph.update_in_place import TGraphUpdateInPlace
+
+        if self.streams != 1:
+            return [TGraphColorStreams(self.streams)]
+        placing = self.shared(Placing)
+        growth = TGraphHoistInvariants.max_growth if self.budget is None else 0.0
+        return [
+            TGraphOffload(**placing),
+            TGraphConcatenateInPlace(**placing),
+            TGraphSplitConcatenations(),
+            TGraphUpdateInPlace(),
+            TGraphHoistInvariants(max_growth=growth, **placing),
+        ]
+
+    def _to_arenas(self) -> Sequence[ModulePass]:
+        """Levels 2 and 3."""
+        from ..tgraph.bufferize import TGraphBufferize
+        from .budget import PlanBudget
+        from .memory import PlanMemory
+        from .spill import PlanSpill
+        from .workspaces import PlanWorkspaces
+
+        memory = self.shared(MemoryOptions)
+        passes: list[ModulePass] = [TGraphBufferize()]
+        if self.workspaces != "none":
+            passes.append(PlanWorkspaces(self.workspaces, self.threads))
+        passes += [PlanSpill(**memory), PlanMemory(**memory)]
+        if self.budget is not None:
+            passes.append(PlanBudget(self.budget, unlimited=self.offload))
+        return passes
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         driver.run(ctx, op, self.passes())

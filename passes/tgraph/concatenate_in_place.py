@@ -34,12 +34,7 @@ from ...analysis.concatenations import computed, is_computed
 from ...analysis.cost import duration
 from ...analysis.functions import blocks_within, tensor_functions
 from ...dialects.diagnostics import remark
-from ...dialects.tgraph.base import (
-    IN_PLACE,
-    device_of,
-    tensor_type_of,
-    typical_bytes,
-)
+from ...dialects.tgraph.base import IN_PLACE, device_of, value_bytes
 from ...dialects.tgraph.shaping import ConcatenateOp
 from ..optional import OptionalPass
 from ..options import Placing
@@ -80,7 +75,7 @@ def _candidates(func: FuncOp) -> Sequence[ConcatenateOp]:
         and IN_PLACE not in op.attributes
         and any(is_computed(value, block) for value in op.inputs)
     ]
-    found.sort(key=lambda op: -typical_bytes(tensor_type_of(op.result.type)))
+    found.sort(key=lambda op: -value_bytes(op.result))
     return found[:MOST]
 
 

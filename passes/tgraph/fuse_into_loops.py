@@ -37,13 +37,9 @@ from xdsl.rewriter import Rewriter
 from ...analysis.cost import time
 from ...analysis.functions import erase_unused, tensor_functions
 from ...analysis.loops import counter, only_writer
-from ...analysis.scans import (
-    Put,
-    before_reshapes,
-    extended,
-    stacks,
-)
+from ...analysis.scans import Put, before_reshapes, extended, stacks
 from ...dialects.diagnostics import remark
+from ...dialects.tgraph.base import value_bytes
 from ...dialects.tgraph.indexing import DynamicSliceOp
 from ...dialects.tgraph.shaping import ReshapeOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
@@ -52,7 +48,6 @@ from .shared.kept_rows import with_kept_rows
 from .shared.loops import rewrite_loops
 from .shared.streams import has_streams
 from .shared.unrolled import place_at
-from .tiling.dimensions import bytes_of
 from .tiling.loop_rewriting import write_loop
 from .tiling.loop_search import reread_time
 from .tiling.loops import Surroundings, TiledLoop, loop_over_stacks
@@ -110,7 +105,7 @@ def _pays(found: TiledLoop, loop: WhileOp, stacks: Sequence[SSAValue]) -> bool:
     took = sum(map(time, (loop, *found.members)))
     return (
         not found.is_peeled
-        and sum(map(bytes_of, gone)) > sum(map(bytes_of, found.carried))
+        and sum(map(value_bytes, gone)) > sum(map(value_bytes, found.carried))
         and SLOWDOWN_DIVISOR * found.tiles * reread_time(found) <= took
     )
 

@@ -53,7 +53,7 @@ from ...dialects.tgraph.base import (
     ints,
     shape_of,
     tensor_type_of,
-    typical_bytes,
+    value_bytes,
     with_element,
     with_shape,
 )
@@ -173,7 +173,7 @@ def _crossing(block: Block, alignment: int) -> _Masks | None:
                 use.operation in behind and _is_read_whole(use) for use in value.uses
             )
         ]
-        gained = sum(typical_bytes(tensor_type_of(value.type)) for value in masks)
+        gained = sum(value_bytes(value) for value in masks)
         if gained * (BITS - 1) / BITS >= WORTH * max(lives):
             found |= dict.fromkeys(masks)
     return _Masks(list(found), frozenset(behind)) if found else None

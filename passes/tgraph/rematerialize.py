@@ -50,8 +50,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 
 from ...analysis.concatenations import is_in_place, parts
-from ...analysis.cost import flops, times
+from ...analysis.cost import times
 from ...analysis.destinations import destinations_of
+from ...analysis.flops import flops
 from ...analysis.functions import is_tensor, tensor_functions
 from ...analysis.memory_graph import MemoryGraph, memory_graph
 from ...dialects.diagnostics import LocatedError, held_back, remark, say

@@ -70,6 +70,7 @@ from ...dialects.tgraph.base import (
     shape_of,
     tensor_type_of,
     typical_bytes,
+    value_bytes,
     value_shape,
     with_shape,
 )
@@ -242,7 +243,7 @@ class _Residuals:
         chain = self._chain(put, leaves, narrow)
         if chain is None or not (leaves or narrow):
             return False
-        if NARROW * sum(map(_bytes, narrow)) > _bytes(put.value):
+        if NARROW * sum(map(value_bytes, narrow)) > value_bytes(put.value):
             return False
         if not all(self._is_kept(leaf, whole) for leaf in leaves.values()):
             return False
@@ -312,7 +313,7 @@ class _Residuals:
             if isinstance(op, ConstantOp) and op.splat is not None:
                 found[op] = None
                 return True
-            if NARROW * _bytes(value) <= _bytes(put.value):
+            if NARROW * value_bytes(value) <= value_bytes(put.value):
                 narrow[value] = None
                 return True
             if not isinstance(op, ElementwiseOp | BroadcastInDimOp | ReshapeOp):
@@ -430,10 +431,6 @@ def _is_in_callers_memory(value: SSAValue) -> bool:
     if isinstance(op, ViewOp) and not op.outs:
         return _is_in_callers_memory(op.inputs[0])
     return isinstance(op, ReadOp | Block)
-
-
-def _bytes(value: SSAValue) -> int:
-    return typical_bytes(tensor_type_of(value.type))
 
 
 def _readers(stack: SSAValue) -> Sequence[_Reader]:

@@ -49,7 +49,7 @@ from ...dialects.tgraph.base import (
     tensor_type_of,
     value_shape,
 )
-from ...dialects.tgraph.canonicalization import counts
+from ...dialects.tgraph.canonicalization.positions import counts
 from ...dialects.tgraph.elements import limits
 from ...dialects.tgraph.elementwise import AddOp
 from ...dialects.tgraph.index_batching import are_entries

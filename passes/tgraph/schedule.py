@@ -39,11 +39,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block
 
+from ...analysis.caching import cached_by
 from ...analysis.cost import times
 from ...analysis.dependencies import queue_of
 from ...analysis.functions import blocks_within, tensor_functions
 from ...analysis.memory_graph import MemoryGraph, memory_graph
-from ...analysis.once import once_by
 from ...dialects.tgraph.shaping import DeviceCopyOp
 from ...planning.scheduling import TaskGraph, makespan, mixtures, schedule
 from ..optional import OptionalPass
@@ -134,7 +134,7 @@ def _found(graph: TaskGraph, effort: float) -> Sequence[int]:
     """An order with a low peak. Equal graphs are searched only once, such as those of
     blocks that candidates of tgraph-search have in common."""
     key = schedule, graph.contents, effort
-    return once_by(key, lambda: schedule(graph, effort).order)
+    return cached_by(key, lambda: schedule(graph, effort).order)
 
 
 def _limit(

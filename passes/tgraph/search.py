@@ -30,7 +30,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from ...analysis.cost import flops
+from ...analysis.flops import flops
 from ...analysis.functions import tensor_functions
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import TILES

@@ -90,7 +90,7 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...analysis.cost import POLYNOMIALS
+from ...analysis.flops import POLYNOMIALS
 from ...analysis.functions import erase_unused, tensor_blocks
 from ...dialects.sizes.symbolic import Symbolic
 from ...dialects.tgraph.base import (
@@ -102,7 +102,7 @@ from ...dialects.tgraph.base import (
     value_shape,
     with_shape,
 )
-from ...dialects.tgraph.canonicalization import without_reshape
+from ...dialects.tgraph.canonicalization.views import without_reshape
 from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.fusing import COMPUTED, CONTRACTIONS, keeps_sizes
 from ...dialects.tgraph.indexing import DynamicUpdateSliceOp

@@ -61,8 +61,8 @@ their operations, then fuses and schedules the copy again.
 A value may be read first by a reduction to a number, and then by operations that need
 this number: the scale of a dynamic quantization, or the mean of a whole tensor. No loop
 can contain both readers. The pass then tries loops that recompute the value
-(passes/tgraph/tiling/twice.py), and takes them if they need a tenth fewer bytes than
-other loops. Recomputation counts as time.
+(passes/tgraph/tiling/rematerialization.py), and takes them if they need a tenth fewer
+bytes than other loops. Recomputation counts as time.
 
 The pass tiles convolutions and pooling by rows, with tiles large enough that a window
 spans at most two of them. The rows that the next tile reads again are kept (Alwani et
@@ -101,7 +101,7 @@ from ...analysis.cost import duration, time_without_library, times
 from ...analysis.functions import blocks_within, tensor_functions
 from ...analysis.memory_graph import memory_graph
 from ...dialects.diagnostics import held_back, remark
-from ...dialects.tgraph.base import TILES
+from ...dialects.tgraph.base import TILES, value_bytes
 from .. import driver
 from ..optional import OptionalPass
 from ..options import Budget, Placing
@@ -112,7 +112,6 @@ from .schedule import TGraphSchedule
 from .shared.fitting import Peaks, PlannedBytes, is_static_block
 from .shared.streams import has_streams
 from .tiling.bytes import Lifetimes
-from .tiling.dimensions import bytes_of
 from .tiling.loop_search import IN_CACHE, least_bytes, write_loops
 from .tiling.regions import Rules
 from .tiling.rewriting import write
@@ -216,7 +215,7 @@ class TGraphTile(OptionalPass, Placing):
     def _has_large_values(self, func: FuncOp) -> bool:
         """Whether a value is large enough for a loop."""
         return self.tile_bytes > 0 and any(
-            bytes_of(value) >= least_bytes(self.tile_bytes)
+            value_bytes(value) >= least_bytes(self.tile_bytes)
             for block in blocks_within(func.body.block)
             for op in block.ops
             for value in op.results

@@ -175,103 +175,155 @@ def _are_countable(buffers: Sequence[Buffer]) -> bool:
 
 
 def _regular(task: _Task) -> Placement:
-    """Plans buffers without gaps and given offsets, and with one alignment.
+    """Plans buffers without gaps and given offsets, and with one alignment."""
+    plan = _RegularPlan(task)
+    plan.place_by_skylines()
+    plan.place_greedily()
+    highest, floor = plan.search()
+    return plan.placement(highest, floor)
 
-    All offsets are multiples of a unit.
-    """
-    problem, limits, budget, lower_bound = task
-    buffers = problem.buffers
-    alignment = buffers[0].alignment
-    padded = [-(-b.size // alignment) for b in buffers]
-    unit = unit_of(padded)
-    sizes = [size // unit for size in padded]
-    unit *= alignment
-    parts = parts_of([(b.start, b.end) for b in buffers], sizes)
-    backbones = [longest(part) for part in parts]
-    skylines = [skyline_plans(part) for part in parts]
-    bound = -(-lower_bound // unit)
-    goal = max(bound, (problem.capacity or 0) // unit)  # for each part
-    offsets = [0] * len(buffers)
-    for part, plans, bones in zip(parts, skylines, backbones, strict=True):
-        tried = islice(plans, 1) if bones else plans
-        _lay(part, _lowest(part, tried, max(goal, max(part.load))), offsets, unit)
-    budget.report(peak_of(buffers, offsets))
-    peaks = [part.peak(_taken(part, offsets, unit)) for part in parts]
-    greediest = list(offsets)
-    for number in sorted(range(len(parts)), key=lambda n: (-peaks[n], n)):
-        part = parts[number]
-        members = [buffers[index] for index in part.indices]
-        if peak_of(members, [offsets[i] for i in part.indices]) <= task.goal:
-            continue
-        if deadline.passed():
-            break
-        around = backbone(part, backbones[number])
-        first = [at if at == WAITING else at * unit for at in around]
-        for plan in greedy.plans_below(
-            members, lambda n=number: peaks[n] * unit, first
-        ):
-            found = [offset // unit for offset in plan]
-            if part.peak(found) < peaks[number]:
-                _lay(part, found, offsets, unit)
-                peaks[number] = part.peak(found)
-            if peak_of(members, plan) < peak_of(
-                members, [greediest[i] for i in part.indices]
-            ):
-                _lay(part, plan, greediest, 1)
-            if peak_of(members, plan) <= task.goal:
+
+class _RegularPlan:
+    """The best plan so far of buffers without gaps and given offsets, and with one
+    alignment. All offsets are multiples of a unit, in which parts are planned."""
+
+    def __init__(self, task: _Task):
+        self.task = task
+        self.buffers = task.problem.buffers
+        alignment = self.buffers[0].alignment
+        padded = [-(-b.size // alignment) for b in self.buffers]
+        unit = unit_of(padded)
+        sizes = [size // unit for size in padded]
+        self.unit = unit * alignment
+        """In bytes."""
+        self.slack = max(
+            p * alignment - b.size for p, b in zip(padded, self.buffers, strict=True)
+        )
+        """The most bytes of padding after a buffer."""
+        self.parts = parts_of([(b.start, b.end) for b in self.buffers], sizes)
+        self.backbones = [longest(part) for part in self.parts]
+        self.skylines = [skyline_plans(part) for part in self.parts]
+        self.bound = -(-task.lower_bound // self.unit)
+        """The lower bound of the peak, in units."""
+        self.goal = max(self.bound, (task.problem.capacity or 0) // self.unit)
+        """The peak in units at which the search stops, for each part."""
+        self.offsets = [0] * len(self.buffers)
+        """In bytes."""
+        self.greediest: list[int] = []
+        """The offsets of the plan with the lowest peak in bytes, without padding, that
+        greedy plans gave."""
+        self.peaks: list[int] = []
+        """The peak of each part, in units."""
+
+    def place_by_skylines(self) -> None:
+        """Gives each part a first plan."""
+        each = zip(self.parts, self.skylines, self.backbones, strict=True)
+        for part, plans, bones in each:
+            tried = islice(plans, 1) if bones else plans
+            found = _lowest(part, tried, self._stop_at(part))
+            _lay(part, found, self.offsets, self.unit)
+        self._report()
+        self.peaks = [part.peak(self._taken(part)) for part in self.parts]
+        self.greediest = list(self.offsets)
+
+    def place_greedily(self) -> None:
+        """Tries greedy plans of each part, the highest part first."""
+        for number in sorted(range(len(self.parts)), key=lambda n: (-self.peaks[n], n)):
+            part = self.parts[number]
+            if self._peak_of(part, self.offsets) <= self.task.goal:
+                continue
+            if deadline.passed():
                 break
-        lowest = max(goal, max(part.load))
-        if around and peaks[number] > lowest * (1 + _NEAR) and not deadline.passed():
-            found = _lowest(part, skylines[number], lowest)
-            if part.peak(found) < peaks[number]:
-                _lay(part, found, offsets, unit)
-                peaks[number] = part.peak(found)
-    budget.report(peak_of(buffers, offsets))
+            self._place_greedily(number, part)
+        self._report()
 
-    def improved(part: Part, found: Sequence[int]) -> None:
-        _lay(part, found, offsets, unit)
-        budget.report(peak_of(buffers, offsets))
+    def _place_greedily(self, number: int, part: Part) -> None:
+        members = [self.buffers[index] for index in part.indices]
+        around = backbone(part, self.backbones[number])
+        first = [at if at == WAITING else at * self.unit for at in around]
+        for plan in greedy.plans_below(
+            members, lambda: self.peaks[number] * self.unit, first
+        ):
+            self._improve(number, [offset // self.unit for offset in plan])
+            if peak_of(members, plan) < self._peak_of(part, self.greediest):
+                _lay(part, plan, self.greediest, 1)
+            if peak_of(members, plan) <= self.task.goal:
+                break
+        lowest = self._stop_at(part)
+        is_near = self.peaks[number] <= lowest * (1 + _NEAR)
+        if around and not is_near and not deadline.passed():
+            self._improve(number, _lowest(part, self.skylines[number], lowest))
 
-    # Only the highest part is searched: lowering another does not lower the peak.
-    queue = [(-peak, number) for number, peak in enumerate(peaks)]
-    heapify(queue)
-    floor = goal  # units: no plan is lower, or needs to be
-    begun: dict[int, tuple[_Bounds, Iterator[bool]]] = {}
-    while -queue[0][0] > floor:
-        number = queue[0][1]
-        if number not in begun:
-            part = parts[number]
-            bounds = _Bounds(floor, peaks[number], part.peak, partial(improved, part))
-            best = partial(_taken, part, offsets, unit)
-            searches = _searches(part, best, bounds, limits.seed, budget)
-            begun[number] = bounds, _minimise(bounds, searches, budget)
-        bounds, tries = begun[number]
-        bounds.low = max(bounds.low, floor)
-        if not next(tries, False):
-            break
-        floor = bounds.low
-        heapreplace(queue, (-bounds.high, number))
-    highest = -queue[0][0]
-    # No plan has a lower padded peak. A plan whose topmost buffer has more padding may
-    # have a lower peak in bytes. No buffer has more padding than `slack`.
-    if peak_of(buffers, greediest) < peak_of(buffers, offsets):
-        offsets = greediest
-    slack = max(p * alignment - b.size for p, b in zip(padded, buffers, strict=True))
-    # A goal that is only a capacity, not a lower bound, proves nothing.
-    proved = highest <= floor and (goal == bound or floor > goal)
-    exhausted = proved and peak_of(buffers, offsets) <= floor * unit - slack
-    return Placement(offsets, exhausted)
+    def search(self) -> tuple[int, int]:
+        """Searches better plans of the highest part: lowering another does not lower
+        the peak. Returns the peak of the highest part, and the floor: the peak that no
+        plan is below, or needs to be below; both in units."""
+        task = self.task
+        queue = [(-peak, number) for number, peak in enumerate(self.peaks)]
+        heapify(queue)
+        floor = self.goal
+        begun: dict[int, tuple[_Bounds, Iterator[bool]]] = {}
+        while -queue[0][0] > floor:
+            number = queue[0][1]
+            if number not in begun:
+                part = self.parts[number]
+                improved = partial(self._take, part)
+                bounds = _Bounds(floor, self.peaks[number], part.peak, improved)
+                best = partial(self._taken, part)
+                searches = _searches(part, best, bounds, task.limits.seed, task.budget)
+                begun[number] = bounds, _minimise(bounds, searches, task.budget)
+            bounds, tries = begun[number]
+            bounds.low = max(bounds.low, floor)
+            if not next(tries, False):
+                break
+            floor = bounds.low
+            heapreplace(queue, (-bounds.high, number))
+        return -queue[0][0], floor
+
+    def placement(self, highest: int, floor: int) -> Placement:
+        """The plan, and whether it is proved to be optimal, after `search`."""
+        # No plan has a lower padded peak. A plan whose topmost buffer has more padding
+        # may have a lower peak in bytes. No buffer has more padding than `slack`.
+        offsets = min(
+            (self.offsets, self.greediest), key=lambda at: peak_of(self.buffers, at)
+        )
+        # A goal that is only a capacity, not a lower bound, proves nothing.
+        proved = highest <= floor and (self.goal == self.bound or floor > self.goal)
+        lowest = floor * self.unit - self.slack
+        return Placement(offsets, proved and peak_of(self.buffers, offsets) <= lowest)
+
+    def _stop_at(self, part: Part) -> int:
+        """The peak of a part, in units, at which its search stops."""
+        return max(self.goal, max(part.load))
+
+    def _peak_of(self, part: Part, offsets: Sequence[int]) -> int:
+        """The peak of a part in bytes, without padding."""
+        members = [self.buffers[index] for index in part.indices]
+        return peak_of(members, [offsets[index] for index in part.indices])
+
+    def _improve(self, number: int, found: Sequence[int]) -> None:
+        """Takes a plan of a part, in units, if its peak is lower."""
+        part = self.parts[number]
+        if part.peak(found) < self.peaks[number]:
+            _lay(part, found, self.offsets, self.unit)
+            self.peaks[number] = part.peak(found)
+
+    def _take(self, part: Part, found: Sequence[int]) -> None:
+        _lay(part, found, self.offsets, self.unit)
+        self._report()
+
+    def _taken(self, part: Part) -> list[int]:
+        """The offsets of a part, in units."""
+        return [self.offsets[index] // self.unit for index in part.indices]
+
+    def _report(self) -> None:
+        self.task.budget.report(peak_of(self.buffers, self.offsets))
 
 
 def _lay(part: Part, found: Sequence[int], offsets: list[int], unit: int) -> None:
     """Writes a part's offsets, in units, to the offsets of all buffers, in bytes."""
     for index, offset in zip(part.indices, found, strict=True):
         offsets[index] = offset * unit
-
-
-def _taken(part: Part, offsets: Sequence[int], unit: int) -> list[int]:
-    """The offsets of a part, in units, from the offsets of all buffers, in bytes."""
-    return [offsets[index] // unit for index in part.indices]
 
 
 def _lowest(part: Part, plans: Iterable[list[int]], goal: int) -> list[int]:

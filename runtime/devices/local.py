@@ -20,11 +20,11 @@ import numpy as np
 
 from ..backends.numpy import blas
 from ..calls import Call
-from ..program.program import Changes, Program
+from ..program.program import Program
 from ..program.steps import Step
 from . import Runner
 from .order import Queue, queue_of, waits
-from .serial import Serial, tape
+from .serial import JoinedRunner, Serial, tape
 
 
 def local(program: Program, threads: int, concurrent: bool) -> Runner:
@@ -36,7 +36,7 @@ def local(program: Program, threads: int, concurrent: bool) -> Runner:
     return Concurrent(program, before, max(1, min(threads, len(queues))))
 
 
-class Concurrent:
+class Concurrent(JoinedRunner):
     """Runs queues concurrently in threads of this process."""
 
     def __init__(self, program: Program, before: Sequence[Sequence[int]], threads: int):
@@ -49,14 +49,6 @@ class Concurrent:
 
     def wait(self) -> None:
         self._latest.wait()
-
-    def remake(self) -> None:
-        self._program.make()
-        self._join()
-
-    def follow(self, changes: Changes) -> None:
-        if self._program.follow(changes):
-            self._join()
 
     def _join(self) -> None:
         for part in self._parts:

@@ -1,5 +1,6 @@
 """Runs steps in the caller's thread, one after the other. Knows no IR."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -17,7 +18,25 @@ def tape(steps: Iterable[Step]) -> list[Call]:
     return joined([call for step in steps for call in step.calls])
 
 
-class Serial:
+class JoinedRunner(ABC):
+    """Runs the steps of a program in this process, from tapes of joined calls."""
+
+    _program: Program
+
+    def remake(self) -> None:
+        self._program.make()
+        self._join()
+
+    def follow(self, changes: Changes) -> None:
+        if self._program.follow(changes):
+            self._join()
+
+    @abstractmethod
+    def _join(self) -> None:
+        """Makes the tapes of the steps' calls."""
+
+
+class Serial(JoinedRunner):
     """Runs one step after the other in the caller's thread."""
 
     def __init__(self, program: Program, threads: int = 1):
@@ -29,14 +48,6 @@ class Serial:
 
     def wait(self) -> None:
         pass
-
-    def remake(self) -> None:
-        self._program.make()
-        self._join()
-
-    def follow(self, changes: Changes) -> None:
-        if self._program.follow(changes):
-            self._join()
 
     def _join(self) -> None:
         steps = self._program.steps

@@ -25,6 +25,7 @@ from ...dialects.memory import (
     DmaStart,
     check_same_elements,
     dma_start,
+    maker_of,
     moves_rows,
 )
 from ...support.arrays import Array, DType
@@ -113,7 +114,7 @@ class Control:
             views[value] = _view(MemoryBlock(bytes, "a constant"), elements.dtype)
         if value not in views:
             raise LocatedError(
-                f"a value of type {value.type} is unknown here", _place(value)
+                f"a value of type {value.type} is unknown here", maker_of(value)
             )
         return views[value]
 
@@ -122,7 +123,7 @@ class Control:
         devices = dict.fromkeys(
             view.buffer.memory.device for view in like if view.buffer.memory.device
         )
-        op = _place(value)
+        op = maker_of(value)
         if len(devices) > 1:
             names = ", ".join(devices)
             raise LocatedError(f"{name_of(op)} has operands on {names}", op)
@@ -324,14 +325,6 @@ class Control:
             return [make([joined(tape) for tape in tapes])]
 
         self._program.add_step(op, calls, [*reads, *inside_reads], writes, regions)
-
-
-def _place(value: SSAValue) -> Operation:
-    """The operation that defines `value`, or that contains the block of an argument."""
-    owner = value.owner
-    op = owner if isinstance(owner, Operation) else owner.parent_op()
-    assert op is not None
-    return op
 
 
 def _view(memory: MemoryBlock, dtype: DType) -> View:

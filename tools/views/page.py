@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
+from ...reporting.wording import printable
 from .groups import OTHERS, ROLES, Grouping, groupings
 from .model import MAX_HELD_RATIO, PlanView, PoolView, ShownBuffer
 
@@ -33,7 +34,7 @@ def page(plans: Sequence[PlanView]) -> str:
     """The page that shows the plans side by side."""
     folder = files("tensorplan.tools.views") / "web"
     parts = {
-        "title": escape(_printable(", ".join(plan.title for plan in plans))),
+        "title": escape(printable(", ".join(plan.title for plan in plans))),
         "style": (folder / "page.css").read_text(),
         "data": _data(plans),
         "script": "\n".join((folder / name).read_text() for name in _SCRIPTS),
@@ -118,7 +119,3 @@ def _buffer(placed: ShownBuffer, modes: Sequence[Grouping]) -> list[object]:
 
 def _number(value: int) -> int | str:
     return value if abs(value) < _EXACT else str(value)
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -23,7 +23,7 @@ In a frontier, rows are time and columns are bytes.
 from collections.abc import Iterator, Sequence
 from string import ascii_letters, digits
 
-from ...reporting.wording import readable
+from ...reporting.wording import printable, readable
 from .model import FrontierView, PlanView, PoolView
 
 ROWS = 16
@@ -43,7 +43,7 @@ def draw(
         for pool in plan.pools:
             lines += ["", *_pool(plan.title, pool, max(width - _MARGIN - 3, 8))]
         if plan.explanation:
-            lines += ["", *map(_plain, plan.explanation.text().splitlines())]
+            lines += ["", *map(printable, plan.explanation.text().splitlines())]
     for view in frontiers:
         lines += ["", *_frontier(view, max(width - _MARGIN - 3, 8))]
     return "\n".join(lines[1:]) + "\n"
@@ -52,7 +52,7 @@ def draw(
 def _frontier(view: FrontierView, columns: int) -> Iterator[str]:
     from ...reporting.frontier import table  # imports the passes
 
-    yield _plain(f"{view.title}: {view.figures}")
+    yield printable(f"{view.title}: {view.figures}")
     most, high = view.slowdown(view.points[-1]), view.points[0].bytes
     cells = [["."] * columns for _ in range(ROWS)]
     for point in view.points:
@@ -62,11 +62,11 @@ def _frontier(view: FrontierView, columns: int) -> Iterator[str]:
         longer = f"+{most * row / (ROWS - 1):.1%}"
         yield f"{longer:>{_MARGIN}} |{''.join(cells[row])}|"
     yield f"{'bytes':>{_MARGIN}}  0{readable(high):>{columns - 1}}"
-    yield from map(_plain, table(view.points).splitlines())
+    yield from map(printable, table(view.points).splitlines())
 
 
 def _pool(title: str, pool: PoolView, width: int) -> Iterator[str]:
-    yield _plain(f"{title}: {f'{pool.name}: ' * bool(pool.name)}{pool.figures}")
+    yield printable(f"{title}: {f'{pool.name}: ' * bool(pool.name)}{pool.figures}")
     if pool.process:
         yield pool.process
     if not pool.buffers:
@@ -91,7 +91,7 @@ def _pool(title: str, pool: PoolView, width: int) -> Iterator[str]:
         role = placed.role if tells_roles else ""
         what = [readable(b.size), placed.type, role, steps]
         what += [placed.op, placed.location]
-        yield _plain(f"  {_sign(index)}  {b.id}  {', '.join(filter(None, what))}")
+        yield printable(f"  {_sign(index)}  {b.id}  {', '.join(filter(None, what))}")
     if live[LISTED:]:
         rest = sum(pool.buffers[index].buffer.size for index in live[LISTED:])
         yield f"  and {len(live) - LISTED} more with {readable(rest)}"
@@ -143,8 +143,3 @@ def _live(pool: PoolView, columns: int) -> str:
         tenth = min(-(-live * 10 // peak), 9) if peak else 0
         cells.append("*" if peak and live == peak else str(tenth))
     return "".join(cells)
-
-
-def _plain(line: str) -> str:
-    """Replaces control characters, which a terminal would interpret."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)

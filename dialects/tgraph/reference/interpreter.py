@@ -672,26 +672,15 @@ def _select_and_scatter(
 def _gather(op: indexing.GatherOp, x: Array, indices: Array) -> Array:
     result = np.empty(_result_shape(op), x.dtype)
     sizes = op.slice_sizes.get_values()
-    dropped = (
-        *op.collapsed_slice_dims.get_values(),
-        *op.operand_batching_dims.get_values(),
-    )
-    starts = _starts(
-        indices,
-        op.index_vector_dim.value.data,
-        op.start_index_map.get_values(),
-        op.operand_batching_dims.get_values(),
-        op.start_indices_batching_dims.get_values(),
-        x.ndim,
-    )
-    in_order = _batch_first(result, op.offset_dims.get_values())
-    for place, start in starts:
+    numbers = op.dimension_numbers
+    in_order = _batch_first(result, numbers)
+    for place, start in _starts(indices, numbers, x.ndim):
         clamped = [
             min(max(at, 0), size - length)
             for at, size, length in zip(start, x.shape, sizes, strict=True)
         ]
         taken = x[tuple(slice(a, a + n) for a, n in zip(clamped, sizes, strict=True))]
-        in_order[place] = taken.squeeze(dropped)
+        in_order[place] = taken.squeeze(numbers.omitted)
     return result
 
 
@@ -709,21 +698,10 @@ _COMBINE: Mapping[str, Callable[[Array, Array], Array]] = {
 @_evaluates(indexing.ScatterOp)
 def _scatter(op: indexing.ScatterOp, x: Array, indices: Array, updates: Array) -> Array:
     result = x.copy()
-    dropped = (
-        *op.inserted_window_dims.get_values(),
-        *op.input_batching_dims.get_values(),
-    )
-    starts = _starts(
-        indices,
-        op.index_vector_dim.value.data,
-        op.scatter_dims_to_operand_dims.get_values(),
-        op.input_batching_dims.get_values(),
-        op.scatter_indices_batching_dims.get_values(),
-        x.ndim,
-    )
-    in_order = _batch_first(updates, op.update_window_dims.get_values())
-    for place, start in starts:
-        update = np.expand_dims(in_order[place], dropped)
+    numbers = op.dimension_numbers
+    in_order = _batch_first(updates, numbers)
+    for place, start in _starts(indices, numbers, x.ndim):
+        update = np.expand_dims(in_order[place], numbers.omitted)
         ends = [a + n for a, n in zip(start, update.shape, strict=True)]
         if min(start, default=0) < 0 or any(map(int.__gt__, ends, x.shape)):
             continue
@@ -733,30 +711,24 @@ def _scatter(op: indexing.ScatterOp, x: Array, indices: Array, updates: Array) -
 
 
 def _starts(
-    indices: Array,
-    vector_dim: int,
-    to_operand: Sequence[int],
-    operand_batching: Sequence[int],
-    indices_batching: Sequence[int],
-    rank: int,
+    indices: Array, numbers: indexing.DimensionNumbers, rank: int
 ) -> Iterator[tuple[tuple[int, ...], list[int]]]:
     """The position of each index vector, and the operand's index that it gives."""
-    if vector_dim == indices.ndim:
+    if numbers.vector == indices.ndim:
         indices = indices[..., None]
-    vectors = np.moveaxis(indices, vector_dim, -1)
+    vectors = np.moveaxis(indices, numbers.vector, -1)
     for place in product(*map(range, vectors.shape[:-1])):
         start = [0] * rank
-        for dim, index in zip(to_operand, vectors[place].tolist(), strict=True):
+        for dim, index in zip(numbers.indexed, vectors[place].tolist(), strict=True):
             start[dim] = index
-        for dim, batching in zip(operand_batching, indices_batching, strict=True):
-            start[dim] = place[batching - (batching > vector_dim)]
+        for dim, batching in numbers.batching.items():
+            start[dim] = place[batching]
         yield place, start
 
 
-def _batch_first(x: Array, window_dims: Sequence[int]) -> Array:
+def _batch_first(x: Array, numbers: indexing.DimensionNumbers) -> Array:
     """A view with the dimensions of the index vectors before those of the window."""
-    batch = [d for d in range(x.ndim) if d not in window_dims]
-    return x.transpose([*batch, *window_dims])
+    return x.transpose([*numbers.batch(x.ndim), *numbers.window])
 
 
 def _clamped(starts: Sequence[Array], x: Shape, part: Shape) -> tuple[slice, ...]:

@@ -64,74 +64,96 @@ def _sort(values: Values, op: SortOp, targets: Sequence[Stored]) -> None:
     shape, dim = targets[0].shape, op.dimension.value.data
     if 0 in shape or shape[dim] == 1:
         return
-    size = shape[dim]
-    columns = [values.memref_of(target) for target in targets]
-    spares = [
-        values.memref_of(values.memory.allocate(target.element, (size,)))
-        for target in targets
-    ]
+    sorting = _MergeSort(values, op, targets)
+    values.code.loops([*shape[:dim], *shape[dim + 1 :]], sorting.sort_column)
 
-    def one_column(code: MlirCode, around: list[SSAValue]) -> None:
-        def at(place: SSAValue) -> list[SSAValue]:
-            return [*around[:dim], place, *around[dim:]]
+
+class _MergeSort:
+    """Sorts the columns of arrays in place; `spares` hold one column of each."""
+
+    def __init__(self, values: Values, op: SortOp, targets: Sequence[Stored]):
+        self.comparator = op.comparator.block
+        self.dim = op.dimension.value.data
+        self.size = targets[0].shape[self.dim]
+        self.columns = [values.memref_of(target) for target in targets]
+        self.spares = [
+            values.memref_of(values.memory.allocate(target.element, (self.size,)))
+            for target in targets
+        ]
+
+    def sort_column(self, code: MlirCode, around: list[SSAValue]) -> None:
+        """`around`: the indices of the column along the other dimensions."""
 
         def one_pass(
             code: MlirCode, _: SSAValue, carried: Sequence[SSAValue]
         ) -> Sequence[SSAValue]:
             (width,) = carried
             pair = code.add(arith.AddiOp(width, width))
-            end, last = (code.constant(n, index) for n in (size, size - 1))
-            zero, one = (code.constant(n, index) for n in (0, 1))
-
-            def one_place(
-                code: MlirCode, place: SSAValue, fronts: Sequence[SSAValue]
-            ) -> Sequence[SSAValue]:
-                """`fronts`: the positions of the next elements of the two runs."""
-                into = code.add(arith.RemUIOp(place, pair))
-                start = code.add(arith.SubiOp(place, into))
-                middle, stop = (
-                    code.add(arith.MinUIOp(code.add(arith.AddiOp(start, n)), end))
-                    for n in (width, pair)
-                )
-                is_start = code.add(arith.CmpiOp(into, zero, "eq"))
-                left, right = (
-                    code.add(arith.SelectOp(is_start, begin, front))
-                    for begin, front in zip((place, middle), fronts, strict=True)
-                )
-                ours, theirs = (
-                    [code.load(column, at(safe)) for column in columns]
-                    for safe in (
-                        code.add(arith.MinUIOp(front, last)) for front in (left, right)
-                    )
-                )
-                pairs = [x for p in zip(theirs, ours, strict=True) for x in p]
-                (comes_first,) = _on_elements(code, op.comparator.block, pairs)
-                has_left = code.add(arith.CmpiOp(left, middle, "ult"))
-                has_right = code.add(arith.CmpiOp(right, stop, "ult"))
-                takes_right = code.add(arith.AndIOp(has_right, comes_first))
-                takes_right = code.add(arith.OrIOp(takes_right, code.invert(has_left)))
-                for our, their, spare in zip(ours, theirs, spares, strict=True):
-                    chosen = code.add(arith.SelectOp(takes_right, their, our))
-                    code.store(chosen, spare, [place])
-                after = [code.add(arith.AddiOp(front, one)) for front in (left, right)]
-                return [
-                    code.add(arith.SelectOp(takes_right, left, after[0])),
-                    code.add(arith.SelectOp(takes_right, after[1], right)),
-                ]
-
-            code.loop(size, one_place, [zero, zero])
-
-            def put_back(code: MlirCode, place: SSAValue, _: Sequence[SSAValue]):
-                for spare, column in zip(spares, columns, strict=True):
-                    code.store(code.load(spare, [place]), column, at(place))
-                return ()
-
-            code.loop(size, put_back)
+            self._merge(code, around, width, pair)
+            self._put_back(code, around)
             return [pair]
 
-        code.loop((size - 1).bit_length(), one_pass, [code.constant(1, index)])
+        passes = (self.size - 1).bit_length()
+        code.loop(passes, one_pass, [code.constant(1, index)])
 
-    values.code.loops([*shape[:dim], *shape[dim + 1 :]], one_column)
+    def _at(self, around: list[SSAValue], place: SSAValue) -> list[SSAValue]:
+        return [*around[: self.dim], place, *around[self.dim :]]
+
+    def _merge(
+        self, code: MlirCode, around: list[SSAValue], width: SSAValue, pair: SSAValue
+    ) -> None:
+        """Merges each pair of sorted runs of `width` elements into the spares."""
+        end, last = (code.constant(n, index) for n in (self.size, self.size - 1))
+        zero, one = (code.constant(n, index) for n in (0, 1))
+
+        def one_place(
+            code: MlirCode, place: SSAValue, fronts: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            """`fronts`: the positions of the next elements of the two runs."""
+            into = code.add(arith.RemUIOp(place, pair))
+            start = code.add(arith.SubiOp(place, into))
+            middle, stop = (
+                code.add(arith.MinUIOp(code.add(arith.AddiOp(start, n)), end))
+                for n in (width, pair)
+            )
+            is_start = code.add(arith.CmpiOp(into, zero, "eq"))
+            left, right = (
+                code.add(arith.SelectOp(is_start, begin, front))
+                for begin, front in zip((place, middle), fronts, strict=True)
+            )
+            ours, theirs = (
+                [code.load(column, self._at(around, safe)) for column in self.columns]
+                for safe in (
+                    code.add(arith.MinUIOp(front, last)) for front in (left, right)
+                )
+            )
+            pairs = [x for p in zip(theirs, ours, strict=True) for x in p]
+            (comes_first,) = _on_elements(code, self.comparator, pairs)
+            has_left = code.add(arith.CmpiOp(left, middle, "ult"))
+            has_right = code.add(arith.CmpiOp(right, stop, "ult"))
+            takes_right = code.add(arith.AndIOp(has_right, comes_first))
+            takes_right = code.add(arith.OrIOp(takes_right, code.invert(has_left)))
+            for our, their, spare in zip(ours, theirs, self.spares, strict=True):
+                chosen = code.add(arith.SelectOp(takes_right, their, our))
+                code.store(chosen, spare, [place])
+            after = [code.add(arith.AddiOp(front, one)) for front in (left, right)]
+            return [
+                code.add(arith.SelectOp(takes_right, left, after[0])),
+                code.add(arith.SelectOp(takes_right, after[1], right)),
+            ]
+
+        code.loop(self.size, one_place, [zero, zero])
+
+    def _put_back(self, code: MlirCode, around: list[SSAValue]) -> None:
+        """Copies the spares to the column."""
+
+        def one_place(code: MlirCode, place: SSAValue, _: Sequence[SSAValue]):
+            for spare, column in zip(self.spares, self.columns, strict=True):
+                moved = code.load(spare, [place])
+                code.store(moved, column, self._at(around, place))
+            return ()
+
+        code.loop(self.size, one_place)
 
 
 def _on_elements(

@@ -123,15 +123,9 @@ def scatter(values: Values, op: ScatterOp, target: Stored) -> None:
         return
     element, kind = target.element, op.kind.data
     result, starts_at, new = map(values.memref_of, (target, indices, updates))
-    window_dims = op.update_window_dims.get_values()
-    batch_dims = [d for d in range(len(updates.shape)) if d not in window_dims]
-    dropped = (
-        *op.inserted_window_dims.get_values(),
-        *op.input_batching_dims.get_values(),
-    )
-    kept = [d for d in range(len(target.shape)) if d not in dropped]
-    of_window = dict(zip(kept, window_dims, strict=True))
-    vector_dim = op.index_vector_dim.value.data
+    numbers = op.dimension_numbers
+    window_dims, batch_dims = numbers.window, numbers.batch(len(updates.shape))
+    of_window = dict(zip(numbers.kept(len(target.shape)), window_dims, strict=True))
 
     def one_slice(code: MlirCode, batch: list[SSAValue]) -> None:
         starts = starts_of(
@@ -139,9 +133,9 @@ def scatter(values: Values, op: ScatterOp, target: Stored) -> None:
             starts_at,
             indices.element,
             batch,
-            vector_dim,
+            numbers.vector,
             len(indices.shape),
-            op.scatter_dims_to_operand_dims.get_values(),
+            numbers.indexed,
         )
         is_inside = _true(code)
         for d, start in starts.items():
@@ -154,10 +148,7 @@ def scatter(values: Values, op: ScatterOp, target: Stored) -> None:
             ):
                 is_inside = code.add(arith.AndIOp(is_inside, code.add(test)))
         starts |= of_batch(
-            op.input_batching_dims.get_values(),
-            op.scatter_indices_batching_dims.get_values(),
-            vector_dim,
-            batch,
+            numbers.operand_batching, numbers.indices_batching, numbers.vector, batch
         )
 
         def one_element(code: MlirCode, window: list[SSAValue]) -> None:
@@ -185,11 +176,7 @@ def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -
     pooled, gradient = map(values.store, op.inputs)
     element = target.element
     old, new = map(values.memref_of, (pooled, gradient))
-    window = op.window_dimensions.get_values()
-    strides = op.window_strides.get_values()
-    low = op.padding_low.get_values()
-    more = "gt" if op.kind.data == "maximum" else "lt"
-    rank = len(window)
+    selection = _Selection(op, old, element)
 
     def add_up(total: Stored) -> None:
         if 0 in gradient.shape:
@@ -197,50 +184,7 @@ def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -
         sums = values.memref_of(total)
 
         def one_place(code: MlirCode, place: list[SSAValue]) -> None:
-            corner = [
-                code.add(
-                    arith.SubiOp(
-                        code.add(arith.MuliOp(p, code.constant(stride, index))),
-                        code.constant(padding, index),
-                    )
-                )
-                for p, stride, padding in zip(place, strides, low, strict=True)
-            ]
-
-            def one_entry(
-                code: MlirCode, number: SSAValue, best: Sequence[SSAValue]
-            ) -> Sequence[SSAValue]:
-                """`best`: whether one has been found, its element, and its indices."""
-                at = [
-                    code.add(arith.AddiOp(c, o))
-                    for c, o in zip(corner, unravel(code, number, window), strict=True)
-                ]
-                is_inside = _true(code)
-                safe: list[SSAValue] = []
-                for a, size in zip(at, pooled.shape, strict=True):
-                    # As unsigned numbers, negative indices are large.
-                    fits = code.add(arith.CmpiOp(a, code.constant(size, index), "ult"))
-                    is_inside = code.add(arith.AndIOp(is_inside, fits))
-                    zero = code.constant(0, index)
-                    safe.append(code.add(arith.SelectOp(fits, a, zero)))
-                value = code.load(old, safe)
-                better = _compare(code, element, value, best[1], more)
-                is_first = code.invert(best[0])
-                wins = code.add(arith.OrIOp(better, is_first))
-                wins = code.add(arith.AndIOp(wins, is_inside))
-                found = code.add(arith.OrIOp(best[0], is_inside))
-                return [
-                    found,
-                    *(
-                        code.add(arith.SelectOp(wins, ours, theirs))
-                        for ours, theirs in zip([value, *at], best[1:], strict=True)
-                    ),
-                ]
-
-            nothing = code.invert(_true(code))
-            start = [nothing, code.constant(0, element)]
-            start += [code.constant(0, index)] * rank
-            found, _, *at = code.loop(prod(window), one_entry, start)
+            found, at = selection.write(code, place)
 
             def one_sum(code: MlirCode) -> None:
                 update = code.load(new, place)
@@ -252,6 +196,75 @@ def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -
         values.code.loops(gradient.shape, one_place)
 
     accumulated(values, target, "add", dot_type(element), add_up)
+
+
+class _Selection:
+    """Finds the element of `pooled`, a memref, that a window selects."""
+
+    def __init__(self, op: SelectAndScatterOp, pooled: SSAValue, element: Attribute):
+        self.pooled, self.element = pooled, element
+        self.shape = tensor_type_of(op.inputs[0].type).get_shape()
+        self.window = op.window(len(self.shape))
+        self.more = "gt" if op.kind.data == "maximum" else "lt"
+
+    def write(
+        self, code: MlirCode, place: Sequence[SSAValue]
+    ) -> tuple[SSAValue, Sequence[SSAValue]]:
+        """Whether the window at `place` contains any element, and the indices of the
+        selected one."""
+        corner = [
+            code.add(
+                arith.SubiOp(
+                    code.add(arith.MuliOp(p, code.constant(dim.stride, index))),
+                    code.constant(dim.low, index),
+                )
+            )
+            for p, dim in zip(place, self.window, strict=True)
+        ]
+        sizes = [dim.size for dim in self.window]
+
+        def one_entry(
+            code: MlirCode, number: SSAValue, best: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            offsets = unravel(code, number, sizes)
+            at = [
+                code.add(arith.AddiOp(c, o))
+                for c, o in zip(corner, offsets, strict=True)
+            ]
+            return self._better(code, at, best)
+
+        nothing = code.invert(_true(code))
+        start = [nothing, code.constant(0, self.element)]
+        start += [code.constant(0, index)] * len(sizes)
+        found, _, *at = code.loop(prod(sizes), one_entry, start)
+        return found, at
+
+    def _better(
+        self, code: MlirCode, at: Sequence[SSAValue], best: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        """The better one of `best` and the element at the indices `at`, if these are in
+        bounds. `best`: whether one has been found, its element, and its indices."""
+        is_inside = _true(code)
+        safe: list[SSAValue] = []
+        for a, size in zip(at, self.shape, strict=True):
+            # As unsigned numbers, negative indices are large.
+            fits = code.add(arith.CmpiOp(a, code.constant(size, index), "ult"))
+            is_inside = code.add(arith.AndIOp(is_inside, fits))
+            zero = code.constant(0, index)
+            safe.append(code.add(arith.SelectOp(fits, a, zero)))
+        value = code.load(self.pooled, safe)
+        better = _compare(code, self.element, value, best[1], self.more)
+        is_first = code.invert(best[0])
+        wins = code.add(arith.OrIOp(better, is_first))
+        wins = code.add(arith.AndIOp(wins, is_inside))
+        found = code.add(arith.OrIOp(best[0], is_inside))
+        return [
+            found,
+            *(
+                code.add(arith.SelectOp(wins, ours, theirs))
+                for ours, theirs in zip([value, *at], best[1:], strict=True)
+            ),
+        ]
 
 
 def unravel(code: MlirCode, number: SSAValue, shape: Sequence[int]) -> list[SSAValue]:

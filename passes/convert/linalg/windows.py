@@ -7,15 +7,17 @@ combination of ranges becomes one `linalg.generic` on views (index set splitting
 without padding there is only one.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import gcd
+from typing import TypeAlias
 
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ....dialects.tgraph.reducing import ConvolutionOp, ReduceWindowOp
+from ....dialects.tgraph.windows import WindowDimension
 from . import named
 from .code import dot_type
 from .memory import Stored
@@ -53,16 +55,12 @@ class OperandWindow:
 
     size: int  # of the operand
     places: int
-    window: int
-    stride: int
-    low: int
-    base_dilation: int
-    window_dilation: int
+    window: WindowDimension
 
     def ranges(self) -> Iterator[WindowRange]:
-        base, dilation = self.base_dilation, self.window_dilation
+        base, dilation = self.window.base_dilation, self.window.window_dilation
         # Places this far apart read the operand with the same entries.
-        step = base // gcd(self.stride, base)
+        step = base // gcd(self.window.stride, base)
         window_step = base // gcd(dilation, base)
         for phase in range(min(step, self.places)):
             group: list[tuple[int, int, int]] = []  # place, first entry, count
@@ -79,9 +77,9 @@ class OperandWindow:
 
     def _entries(self, place: int, window_step: int) -> tuple[int, int] | None:
         """The first entry of the window inside the operand, and how many there are."""
-        start = place * self.stride - self.low
-        base, dilation = self.base_dilation, self.window_dilation
-        phases = range(min(window_step, self.window))
+        size, stride, low, _, base, dilation = self.window
+        start = place * stride - low
+        phases = range(min(window_step, size))
         first = next((w for w in phases if (start + w * dilation) % base == 0), None)
         if first is None:
             return None
@@ -91,21 +89,21 @@ class OperandWindow:
         skipped = max(0, -(at // jump)) if at < 0 else 0
         first += skipped * window_step
         at += skipped * jump
-        if first >= self.window or at > extent:
+        if first >= size or at > extent:
             return None
-        count = min((extent - at) // jump, (self.window - 1 - first) // window_step)
+        count = min((extent - at) // jump, (size - 1 - first) // window_step)
         return first, count + 1
 
     def _range(
         self, group: Sequence[tuple[int, int, int]], step: int, window_step: int
     ) -> WindowRange:
         place, first, count = group[0]
-        base, dilation = self.base_dilation, self.window_dilation
+        _, stride, low, _, base, dilation = self.window
         return WindowRange(
             *(place, step, len(group)),
             *(first, window_step, count),
-            (place * self.stride - self.low + first * dilation) // base,
-            step * self.stride // base,
+            (place * stride - low + first * dilation) // base,
+            step * stride // base,
             window_step * dilation // base,
         )
 
@@ -115,20 +113,8 @@ def reduce_window(values: Values, op: ReduceWindowOp, target: Stored) -> None:
         return
     source, kind = values.store(op.inputs[0]), op.kind.data
     element = op.declared[0].element_type
-    windows = [
-        OperandWindow(*numbers)
-        for numbers in zip(
-            source.shape,
-            target.shape,
-            op.window_dimensions.get_values(),
-            op.window_strides.get_values(),
-            op.padding_low.get_values(),
-            op.base_dilations.get_values(),
-            op.window_dilations.get_values(),
-            strict=True,
-        )
-    ]
-    rank = len(windows)
+    rank = len(target.shape)
+    windows = list(map(OperandWindow, source.shape, target.shape, op.window(rank)))
 
     def add_up(total: Stored) -> None:
         for ranges in _combinations(windows):
@@ -157,116 +143,123 @@ def _combining(
     return lambda old: combine(nest.code, kind, element, old, new)
 
 
+@dataclass(frozen=True)
+class _Labeled:
+    """An operand or the result of a convolution, with a label for each dimension."""
+
+    stored: Stored
+    labels: Sequence[str]
+
+    def size(self, label: str) -> int:
+        return self.stored.shape[self.labels.index(label)]
+
+    def grouped(self, label: str, groups: int) -> "_Labeled":
+        """Splits the groups, if there are several, off the dimension `label` as a
+        dimension "g"."""
+        if groups == 1:
+            return self
+        dim = self.labels.index(label)
+        labels = [*self.labels[:dim], "g", *self.labels[dim:]]
+        return _Labeled(self.stored.split(dim, groups), labels)
+
+    def ordered(self, order: Sequence[str]) -> Stored:
+        dims = [self.labels.index(label) for label in order]
+        return self.stored.viewed(self.stored.layout.transposed(dims))
+
+    def part(self, of: "_Part", ranges: Mapping[str, WindowRange]) -> "_Labeled":
+        """The part that `of` selects along the labels of `ranges`."""
+        dims = [self.labels.index(label) for label in ranges]
+        return _Labeled(of(self.stored, list(ranges.values()), dims), self.labels)
+
+
 def convolution(values: Values, op: ConvolutionOp, target: Stored) -> None:
-    """The loops are over the result's dimensions but the last, then the summed
-    dimensions, then the result's last dimension, along which elements are adjacent."""
     if 0 in target.shape:
         return
-    element = op.declared[0].element_type
-    image_labels, kernel_labels, result_labels = map(list, op.labels)
-    image, kernel = map(values.store, op.inputs)
-    spatial = [str(d) for d in range(len(image_labels) - 2)]
+    image, kernel, result = map(
+        _Labeled, (*map(values.store, op.inputs), target), op.labels
+    )
     windows = [
-        OperandWindow(
-            image.shape[image_labels.index(label)],
-            target.shape[result_labels.index(label)],
-            kernel.shape[kernel_labels.index(label)],
-            *numbers,
-        )
-        for label, *numbers in zip(
-            spatial,
-            op.window_strides.get_values(),
-            op.padding_low.get_values(),
-            op.lhs_dilation.get_values(),
-            op.rhs_dilation.get_values(),
-            strict=True,
-        )
+        OperandWindow(image.size(label), result.size(label), dim)
+        for label, dim in zip(op.spatial, op.window(kernel.stored.shape), strict=True)
     ]
-    features = op.feature_group_count.value.data
-    groups = max(features, op.batch_group_count.value.data)
-    grouped = "f" if features > 1 else "b"
-    image = _grouped(image, image_labels, grouped, groups)
-    kernel = _grouped(kernel, kernel_labels, "o", groups)
+    grouped = "f" if op.feature_group_count.value.data > 1 else "b"
+    image = image.grouped(grouped, op.groups)
+    kernel = kernel.grouped("o", op.groups)
 
     def add_up(total: Stored) -> None:
-        total = _grouped(total, result_labels, "f", groups)
+        sums = _Labeled(total, result.labels).grouped("f", op.groups)
         for ranges in _combinations(windows):
-            _convolve(ranges, total)
+            along = dict(zip(op.spatial, ranges, strict=True))
+            _add_products(values, op, image, kernel, sums, along)
 
-    def _convolve(ranges: Sequence[WindowRange], total: Stored) -> None:
-        image_part, kernel_part, result_part = (
-            part(stored, ranges, [labels.index(label) for label in spatial])
-            for part, stored, labels in (
-                (_seen, image, image_labels),
-                (_entries, kernel, kernel_labels),
-                (_places, total, result_labels),
-            )
-        )
-        if (
-            values.named
-            and groups == 1
-            and named.convolution(
-                values,
-                _ordered(image_part, image_labels, ["b", *spatial, "f"]),
-                _ordered(kernel_part, kernel_labels, [*spatial, "i", "o"]),
-                _ordered(result_part, result_labels, ["b", *spatial, "f"]),
-                [r.stride for r in ranges],
-                [r.dilation for r in ranges],
-            )
-        ):
-            return
-        by_label = dict(zip(spatial, ranges, strict=True))
-        sizes = dict(zip(result_labels, total.shape, strict=True))
-        sizes["i"] = kernel.shape[kernel_labels.index("i")]
-        for label, r in by_label.items():
-            sizes[label] = r.count
-            sizes["w" + label] = r.window_count
-        summed = [*("w" + label for label in spatial), "i"]
-        order = [*result_labels[:-1], *summed, result_labels[-1]]
-        nest = GenericBody(values, [sizes[label] for label in order])
-        at: dict[str, AffineExpr] = dict(zip(order, nest.dims, strict=True))
-        seen = {
-            label: at[label] * r.stride + at["w" + label] * r.dilation
-            for label, r in by_label.items()
-        }
-        seen |= {"b": at["b"], "f": at["i"]}
-        entries = {label: at["w" + label] for label in spatial}
-        entries |= {"i": at["i"], "o": at["f"]}
-        if "g" in at:
-            seen["g"] = entries["g"] = at["g"]
-        factors = [
-            nest.read(image_part, tuple(seen[label] for label in image_labels)),
-            nest.read(kernel_part, tuple(entries[label] for label in kernel_labels)),
-        ]
-        nest.finish(
-            result_part,
-            tuple(at[label] for label in result_labels),
-            lambda old: multiply_add(nest.code, op, old, factors),
-            [d for d, label in enumerate(order) if label in summed],
-        )
-
+    element = op.declared[0].element_type
     accumulated(values, target, "add", dot_type(element), add_up)
 
 
-def _grouped(stored: Stored, labels: list[str], label: str, groups: int) -> Stored:
-    """Splits the groups, if there are several, off the dimension `label` as a dimension
-    "g". Updates `labels`."""
-    if groups == 1:
-        return stored
-    dim = labels.index(label)
-    labels.insert(dim, "g")
-    return stored.split(dim, groups)
+def _add_products(
+    values: Values,
+    op: ConvolutionOp,
+    image: _Labeled,
+    kernel: _Labeled,
+    sums: _Labeled,
+    ranges: Mapping[str, WindowRange],
+) -> None:
+    """Adds the products of these ranges of the window to `sums`.
 
-
-def _ordered(stored: Stored, labels: Sequence[str], order: Sequence[str]) -> Stored:
-    dims = [labels.index(label) for label in order]
-    return stored.viewed(stored.layout.transposed(dims))
+    The loops are over the result's dimensions but the last, then the summed dimensions,
+    then the result's last dimension, along which elements are adjacent."""
+    spatial = list(ranges)
+    image_part, result_part = image.part(_seen, ranges), sums.part(_places, ranges)
+    kernel_part = kernel.part(_entries, ranges)
+    if values.named and op.groups == 1:
+        written = named.convolution(
+            values,
+            image_part.ordered(["b", *spatial, "f"]),
+            kernel_part.ordered([*spatial, "i", "o"]),
+            result_part.ordered(["b", *spatial, "f"]),
+            [r.stride for r in ranges.values()],
+            [r.dilation for r in ranges.values()],
+        )
+        if written:
+            return
+    sizes = {label: sums.size(label) for label in sums.labels}
+    sizes |= {label: r.count for label, r in ranges.items()}
+    window = {label: "w" + label for label in spatial}
+    sizes |= {window[label]: r.window_count for label, r in ranges.items()}
+    sizes["i"] = kernel.size("i")
+    summed = [*window.values(), "i"]
+    order = [*sums.labels[:-1], *summed, sums.labels[-1]]
+    nest = GenericBody(values, [sizes[label] for label in order])
+    at: dict[str, AffineExpr] = dict(zip(order, nest.dims, strict=True))
+    seen = {
+        label: at[label] * r.stride + at[window[label]] * r.dilation
+        for label, r in ranges.items()
+    }
+    seen |= {"b": at["b"], "f": at["i"]}
+    entries = {label: at[window[label]] for label in spatial}
+    entries |= {"i": at["i"], "o": at["f"]}
+    if "g" in at:
+        seen["g"] = entries["g"] = at["g"]
+    factors = [
+        nest.read(part.stored, tuple(exprs[label] for label in part.labels))
+        for part, exprs in ((image_part, seen), (kernel_part, entries))
+    ]
+    nest.finish(
+        result_part.stored,
+        tuple(at[label] for label in sums.labels),
+        lambda old: multiply_add(nest.code, op, old, factors),
+        [d for d, label in enumerate(order) if label in summed],
+    )
 
 
 def _combinations(
     windows: Sequence[OperandWindow],
 ) -> Iterator[tuple[WindowRange, ...]]:
     return product(*(list(window.ranges()) for window in windows))
+
+
+_Part: TypeAlias = Callable[[Stored, Sequence[WindowRange], Sequence[int]], Stored]
+"""Selects a part of an array along some dimensions, each with a range of the window."""
 
 
 def _seen(source: Stored, ranges: Sequence[WindowRange], dims: Sequence[int]) -> Stored:

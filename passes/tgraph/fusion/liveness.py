@@ -7,7 +7,7 @@ from xdsl.ir import Block, SSAValue
 
 from ....analysis.operations import Fused
 from ....analysis.storage import Home, TensorBuffer, during, storage_of
-from ....dialects.tgraph.base import tensor_type_of, typical_bytes
+from ....dialects.tgraph.base import typical_bytes, value_bytes
 from ....planning.problem import round_up
 
 ALIGNMENT = 64
@@ -35,7 +35,7 @@ class Liveness:
         in memory that the function does not allocate."""
         place = self._storage.places.get(value)
         if place is None:
-            return round_up(typical_bytes(tensor_type_of(value.type)), ALIGNMENT)
+            return round_up(value_bytes(value), ALIGNMENT)
         return bytes_of(place.buffer) if place.buffer.home is Home.OWN else 0
 
 

@@ -14,7 +14,12 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from ....analysis.cost import time_to_move
 from ....dialects.contents import operands_of
-from ....dialects.tgraph.base import element_bytes, tensor_type_of, typical_bytes
+from ....dialects.tgraph.base import (
+    element_bytes,
+    tensor_type_of,
+    typical_bytes,
+    value_bytes,
+)
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.indexing import GatherOp
 from ....dialects.tgraph.reducing import ReduceOp
@@ -259,7 +264,7 @@ class Crossing:
 
 
 def _time_to_move(values: Iterable[SSAValue]) -> int:
-    return time_to_move(sum(typical_bytes(tensor_type_of(v.type)) for v in values))
+    return time_to_move(sum(value_bytes(v) for v in values))
 
 
 def _elements(value: SSAValue) -> int:

@@ -4,7 +4,7 @@ A gather clamps starts so that slices are inside, and a scatter skips updates th
 not inside. The gradient of one uses the other, so it has to do this explicitly.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any, cast
 
@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute
 
 from ....dialects.tgraph import elementwise as ew
 from ....dialects.tgraph.base import AnyTensor, ints, with_element, with_shape
@@ -107,35 +106,26 @@ def _scatter(site: GradientSite[ScatterOp], index: int) -> Term:
     along = site.emit(IotaOp, type=numbers, dimension=IntegerAttr(0, i64))
     names = reshape(along, shape_of(taken))
     nobody = site.splat(-1, with_element(type_of(site.g), i32))
-    own = _own(op)
+    own = op.own_properties
     type = type_of(nobody)
     winners = site.emit(ScatterOp, nobody, indices, names, type=type, **own)
     return taken.where(_gathered(site, winners, indices).equals(names))
 
 
-def _own(op: ScatterOp) -> Mapping[str, Attribute]:
-    """The properties of a scatter, for another scatter with the same places."""
-    return {k: v for k, v in op.properties.items() if k != "operandSegmentSizes"}
-
-
 def _without_replaced(site: GradientSite[ScatterOp]) -> Term:
-    nothing = site.splat(0.0, site.input_type(2))
+    nothing, own = site.splat(0.0, site.input_type(2)), site.op.own_properties
     return site.emit(
-        ScatterOp, site.g, site.x(1), nothing, type=site.input_type(0), **_own(site.op)
+        ScatterOp, site.g, site.x(1), nothing, type=site.input_type(0), **own
     )
 
 
 def _window(site: GradientSite[ScatterOp]) -> list[int]:
     """The size of an update in each of the operand's dimensions."""
-    op = site.op
-    dropped = (
-        *op.inserted_window_dims.get_values(),
-        *op.input_batching_dims.get_values(),
-    )
+    numbers = site.op.dimension_numbers
     updates = site.input_type(2).get_shape()
-    sizes = iter([updates[d] for d in op.update_window_dims.get_values()])
+    sizes = iter([updates[d] for d in numbers.window])
     rank = site.input_type(0).get_num_dims()
-    return [1 if d in dropped else next(sizes) for d in range(rank)]
+    return [1 if d in numbers.omitted else next(sizes) for d in range(rank)]
 
 
 def _gathered(site: GradientSite[ScatterOp], x: Term, indices: Term) -> Term:

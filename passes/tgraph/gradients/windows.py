@@ -16,6 +16,7 @@ from ....dialects.tgraph.reducing import (
     SelectAndScatterOp,
 )
 from ....dialects.tgraph.shaping import ReverseOp
+from ....dialects.tgraph.windows import Window, dilated
 from .site import GradientSite, Term, converted, gradient_of, shape_of
 from .writing import refuse, reshape, transpose
 
@@ -62,22 +63,16 @@ def _of_kernel(site: GradientSite[ConvolutionOp]) -> Term:
     if _takes_more_spread(op):
         return _of_kernel_by_image(site)
     image, kernel, result = op.labels
-    low = op.padding_low.get_values()
-    strides, rhs_dilation = op.window_strides.get_values(), op.rhs_dilation.get_values()
     high = [
-        dilated(places, stride)
-        - dilated(size, lhs_dilation)
-        + dilated(window, dilation)
-        - below
+        dilated(places, dim.stride)
+        - dilated(size, dim.base_dilation)
+        + dim.reach
+        - dim.low
         - 1
-        for places, stride, size, lhs_dilation, window, dilation, below in zip(
+        for places, size, dim in zip(
             _spatial(shape_of(site.g), result),
-            strides,
             _spatial(site.input_type(0).get_shape(), image),
-            op.lhs_dilation.get_values(),
-            _spatial(site.input_type(1).get_shape(), kernel),
-            rhs_dilation,
-            low,
+            op.window(site.input_type(1).get_shape()),
             strict=True,
         )
     ]
@@ -92,7 +87,7 @@ def _of_kernel(site: GradientSite[ConvolutionOp]) -> Term:
         site.g,
         dim_labels=StringAttr("{}_{}->{}".format(*labels)),
         window_strides=op.rhs_dilation,
-        padding_low=ints(low),
+        padding_low=op.padding_low,
         padding_high=ints(high),
         lhs_dilation=op.lhs_dilation,
         rhs_dilation=op.window_strides,
@@ -143,15 +138,11 @@ def _padding_of_gradient(
     """The padding around the gradient in the convolution that computes the gradient of
     the image, or the reversed gradient of the kernel."""
     op = site.op
-    image, kernel, result = op.labels
-    return spreading_padding(
+    image, _, result = op.labels
+    return _spreading_padding(
         _spatial(site.input_type(0).get_shape(), image),
-        _spatial(site.input_type(1).get_shape(), kernel),
         _spatial(shape_of(site.g), result),
-        op.window_strides.get_values(),
-        op.padding_low.get_values(),
-        op.lhs_dilation.get_values(),
-        op.rhs_dilation.get_values(),
+        op.window(site.input_type(1).get_shape()),
     )
 
 
@@ -160,16 +151,9 @@ def _reduce_window(site: GradientSite[ReduceWindowOp], index: int) -> Term:
     op = site.op
     kind = op.kind.data
     if kind == "add":
-        window = op.window_dimensions.get_values()
-        low, high = spreading_padding(
-            site.input_type().get_shape(),
-            window,
-            shape_of(site.g),
-            op.window_strides.get_values(),
-            op.padding_low.get_values(),
-            op.base_dilations.get_values(),
-            op.window_dilations.get_values(),
-        )
+        places, window = shape_of(site.g), op.window(len(shape_of(site.g)))
+        shape = site.input_type().get_shape()
+        low, high = _spreading_padding(shape, places, window)
         return site.emit(
             ReduceWindowOp,
             site.g,
@@ -197,29 +181,18 @@ def _reduce_window(site: GradientSite[ReduceWindowOp], index: int) -> Term:
     )
 
 
-def spreading_padding(
-    image: Sequence[int],
-    window: Sequence[int],
-    places: Sequence[int],
-    strides: Sequence[int],
-    low: Sequence[int],
-    base_dilation: Sequence[int],
-    window_dilation: Sequence[int],
+def _spreading_padding(
+    image: Sequence[int], places: Sequence[int], window: Window
 ) -> tuple[list[int], list[int]]:
     """The padding around the gradient of `places` with which the window at each element
     of the image covers the places that read this element. It may be negative."""
     before: list[int] = []
     after: list[int] = []
-    for d, size in enumerate(image):
-        reach = dilated(window[d], window_dilation[d])
-        before.append(reach - low[d] - 1)
-        extent = dilated(size, base_dilation[d]) + reach - 1
-        after.append(extent - dilated(places[d], strides[d]) - before[d])
+    for size, count, dim in zip(image, places, window, strict=True):
+        before.append(dim.reach - dim.low - 1)
+        extent = dilated(size, dim.base_dilation) + dim.reach - 1
+        after.append(extent - dilated(count, dim.stride) - before[-1])
     return before, after
-
-
-def dilated(size: int, factor: int) -> int:
-    return (size - 1) * factor + 1 if size else 0
 
 
 def _spatial(shape: Sequence[int], labels: str) -> list[int]:

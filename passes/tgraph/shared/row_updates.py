@@ -21,7 +21,7 @@ from ....dialects.tgraph.base import (
     ints,
     shape_of,
     tensor_type_of,
-    typical_bytes,
+    value_bytes,
     with_shape,
 )
 from ....dialects.tgraph.elementwise import ElementwiseOp
@@ -53,7 +53,7 @@ class Update(NamedTuple):
     @property
     def bytes(self) -> int:
         """The bytes of the tensor."""
-        return typical_bytes(tensor_type_of(self.source.type))
+        return value_bytes(self.source)
 
     def row_bytes(self, rows: int) -> int:
         """The most bytes that `rows` rows take while they are updated."""

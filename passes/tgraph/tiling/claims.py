@@ -15,8 +15,8 @@ from xdsl.ir import Operation
 from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.bodies import SortOp
 from ....dialects.tgraph.structure import FusionOp
+from .combining import part
 from .dimensions import needs, result_shape, shape_of
-from .parts import part
 
 
 def claim(op: Operation, bytes: str) -> str:

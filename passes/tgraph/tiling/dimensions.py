@@ -12,12 +12,7 @@ from math import prod
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import Operation, SSAValue
 
-from ....dialects.tgraph.base import (
-    Shape,
-    TensorOp,
-    tensor_type_of,
-    typical_bytes,
-)
+from ....dialects.tgraph.base import Shape, TensorOp, tensor_type_of
 from ....dialects.tgraph.bodies import ReduceByOp, SortOp
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.indexing import (
@@ -54,10 +49,6 @@ whole."""
 
 def shape_of(value: SSAValue) -> Shape:
     return tensor_type_of(value.type).get_shape()
-
-
-def bytes_of(value: SSAValue) -> int:
-    return typical_bytes(tensor_type_of(value.type))
 
 
 def result_shape(op: TensorOp) -> Shape:
@@ -179,36 +170,30 @@ def _of_convolution(op: ConvolutionOp, dim: int) -> Needs | None:
 
 def _of_gather(op: GatherOp, dim: int) -> Needs | None:
     """For an offset dimension, a tile of the operand; else a tile of the indices."""
-    offsets = op.offset_dims.get_values()
-    batching = op.operand_batching_dims.get_values()
-    if dim in offsets:
-        dropped = {*op.collapsed_slice_dims.get_values(), *batching}
+    numbers = op.dimension_numbers
+    if dim in numbers.window:
         sizes = shape_of(op.inputs[0])
-        kept = [d for d in range(len(sizes)) if d not in dropped]
-        along = kept[sorted(offsets).index(dim)]
+        along = numbers.kept(len(sizes))[sorted(numbers.window).index(dim)]
         is_whole = op.slice_sizes.get_values()[along] == sizes[along]
         return [along, None] if is_whole else None
-    batch = [d for d in range(len(result_shape(op))) if d not in offsets]
+    batch = numbers.batch(len(result_shape(op)))
     of_indices = _batch_dimensions(op)[batch.index(dim)]
-    together = op.start_indices_batching_dims.get_values()
-    if of_indices in together:
-        return [batching[together.index(of_indices)], of_indices]
-    return [None, of_indices]
+    shared = zip(numbers.indices_batching, numbers.operand_batching, strict=True)
+    return [dict(shared).get(of_indices), of_indices]
 
 
 def _of_scatter(op: ScatterOp, dim: int) -> Needs | None:
     """Tiles along `dim` only where no index decides to which tile an update goes."""
-    batching = op.input_batching_dims.get_values()
+    numbers = op.dimension_numbers
     updates = range(len(shape_of(op.inputs[2])))
-    if dim in batching:
-        of_indices = op.scatter_indices_batching_dims.get_values()[batching.index(dim)]
+    if dim in (batching := numbers.operand_batching):
+        of_indices = numbers.indices_batching[batching.index(dim)]
         along = next(d for d in updates if update_dimension(op, d) == of_indices)
         return [dim, of_indices, along]
-    dropped = {*op.inserted_window_dims.get_values(), *batching}
-    if dim in dropped:
+    if dim in numbers.omitted:
         return None
-    kept = [d for d in range(len(result_shape(op))) if d not in dropped]
-    along = sorted(op.update_window_dims.get_values())[kept.index(dim)]
+    kept = numbers.kept(len(result_shape(op)))
+    along = sorted(numbers.window)[kept.index(dim)]
     is_whole = shape_of(op.inputs[2])[along] == shape_of(op.inputs[0])[dim]
     return [dim, None, along] if is_whole else None
 
@@ -216,16 +201,16 @@ def _of_scatter(op: ScatterOp, dim: int) -> Needs | None:
 def update_dimension(op: ScatterOp, dim: int) -> int | None:
     """The dimension of the indices that corresponds to dimension `dim` of the updates;
     None for a window dimension."""
-    window = op.update_window_dims.get_values()
-    if dim in window:
+    numbers = op.dimension_numbers
+    if dim in numbers.window:
         return None
-    batch = [d for d in range(len(shape_of(op.inputs[2]))) if d not in window]
+    batch = numbers.batch(len(shape_of(op.inputs[2])))
     return _batch_dimensions(op)[batch.index(dim)]
 
 
 def _batch_dimensions(op: GatherOp | ScatterOp) -> Sequence[int]:
     """The dimensions of the indices, without the dimension of the index vectors."""
-    vector = op.index_vector_dim.value.data
+    vector = op.dimension_numbers.vector
     return [d for d in range(len(shape_of(op.inputs[1]))) if d != vector]
 
 

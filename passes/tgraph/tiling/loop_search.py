@@ -16,15 +16,15 @@ from xdsl.ir import Block, Operation, SSAValue
 from ....analysis.cost import LAUNCH, reads_part, time_to_start_library, times
 from ....analysis.functions import blocks_within
 from ....analysis.memory_graph import memory_graph
-from ....dialects.tgraph.base import TensorOp
+from ....dialects.tgraph.base import TensorOp, value_bytes
 from ....dialects.tgraph.indexing import ScatterOp
 from ....dialects.tgraph.structure import AssignOp, IfOp, WhileOp
 from ..shared.fitting import is_static_block, live_bytes
 from ..shared.ungrouping import ungroup
-from .dimensions import bytes_of, shape_of
+from .dimensions import shape_of
 from .loop_rewriting import write_loop
 from .loops import LEAST_TILES, Surroundings, TiledLoop, tiled_loop
-from .twice import Repetitions
+from .rematerialization import Rematerializations
 from .windows import is_remade, users
 
 IN_CACHE = 1 << 19
@@ -136,7 +136,7 @@ class Estimate:
         kept = set(loop.carried)
         sizes = {
             **self.sizes,
-            **{v: bytes_of(v) for v in kept if not is_in_result_memory(v)},
+            **{v: value_bytes(v) for v in kept if not is_in_result_memory(v)},
         }
         steps = [self._steps[op] for op in computed]
         reads = frozenset[SSAValue]().union(*(step.reads for step in steps))
@@ -147,7 +147,7 @@ class Estimate:
         outside = _profile(order, sizes)
         tiled = {v: n for v, n in self.sizes.items() if v in made and v not in kept}
         inside = max(_profile(steps, tiled), default=0)
-        inside += sum(map(bytes_of, loop.sliced)) + 2 * loop.tiles * _of_lines(loop)
+        inside += sum(map(value_bytes, loop.sliced)) + 2 * loop.tiles * _of_lines(loop)
         return _WithLoop(outside, at, inside)
 
     def is_lower(self, peak: int, peaks: int) -> bool:
@@ -317,7 +317,7 @@ def _write(
         for number, value in memory.names.items()
     }
     took = sum(times(block.ops))
-    repetitions = Repetitions(share * took, least_bytes(tile_bytes))
+    repetitions = Rematerializations(share * took, least_bytes(tile_bytes))
     renamed = ungroup(block)
     sizes = {renamed.get(value, value): size for value, size in stored.items()}
     estimate = Estimate(block, sizes, without, took, repetitions.behind)
@@ -335,7 +335,7 @@ def _write(
             return peak, found.inside
         loop = write_loop(found.loop)
         inside[loop] = found.inside
-        sizes |= {v: 0 if is_in_result_memory(v) else bytes_of(v) for v in loop.res}
+        sizes |= {v: 0 if is_in_result_memory(v) else value_bytes(v) for v in loop.res}
         done.loops.append(found.loop)
         estimate = Estimate(block, sizes, inside, took, repetitions.behind)
     done.repeated += repetitions.end()
@@ -443,7 +443,7 @@ def _enough(numbers: Sequence[int], inside: int, wanted: int) -> int:
 def _of_lines(loop: TiledLoop) -> int:
     """The bytes of the rows that a tile keeps for the next one."""
     return sum(
-        bytes_of(op.results[0]) * rows // shape_of(op.results[0])[loop.dims[op]]
+        value_bytes(op.results[0]) * rows // shape_of(op.results[0])[loop.dims[op]]
         for op, rows in loop.kept.items()
     )
 
@@ -458,13 +458,13 @@ def reread_time(loop: TiledLoop) -> int:
 def _bytes_again(loop: TiledLoop) -> int:
     """The bytes of values that each tile reads and writes whole."""
     bytes = sum(
-        bytes_of(value)
+        value_bytes(value)
         for op in loop.members
         for value, along in zip(op.operands, loop.needs[op], strict=True)
         if along is None and not reads_part(op, value)
     )
     added = (op for op in loop.parts if not isinstance(op, ScatterOp))
-    return bytes + sum(2 * bytes_of(op.results[0]) for op in added)
+    return bytes + sum(2 * value_bytes(op.results[0]) for op in added)
 
 
 def _divisors(size: int) -> Sequence[int]:

@@ -39,10 +39,10 @@ from ....dialects.contents import operands_of
 from ....dialects.tgraph.base import Shape, TensorOp
 from ....dialects.tgraph.bodies import ElementsOp
 from ....dialects.tgraph.shaping import ConstantOp, IotaOp, PadOp
+from .combining import Part, part
 from .dimensions import Needs, needs, shape_of
-from .ends import wide_end
-from .parts import Part, part
 from .regions import has_effect
+from .widening_chains import widening_chain
 from .windows import Rows, Window, is_padding, is_remade, padded, scale, users, window
 
 LEAST_TILES = 3
@@ -577,7 +577,7 @@ class _Growth:
     def narrowed(self, loop: TiledLoop, seed: Operation) -> TiledLoop:
         """The loop without elementwise members at its start and end that only widen
         stored values, as long as it contains `seed`."""
-        while chain := wide_end(set(loop.members), loop.sliced, loop.outputs):
+        while chain := widening_chain(set(loop.members), loop.sliced, loop.outputs):
             if seed in chain:
                 break
             for op in chain:

@@ -69,33 +69,22 @@ def _window(op: Operation, dim: int, added: Rows) -> Window | None:
     its own; if it has none, the window pads it itself. None if tiles do not fit."""
     match op:
         case ConvolutionOp():
-            image, kernel, result = op.labels
+            image, _, result = op.labels
             spatial, along = int(result[dim]), image.index(result[dim])
-            size = shape_of(op.inputs[1])[kernel.index(result[dim])]
-            holes, dilation = op.lhs_dilation, op.rhs_dilation
+            moving = op.window(shape_of(op.inputs[1]))[spatial]
         case ReduceWindowOp():
             spatial = along = dim
-            size = op.window_dimensions.get_values()[dim]
-            holes, dilation = op.base_dilations, op.window_dilations
+            moving = op.window(len(shape_of(op.result)))[spatial]
         case _:
             return None
-    low, high, stride, hole, apart = (
-        numbers.get_values()[spatial]
-        for numbers in (
-            op.padding_low,
-            op.padding_high,
-            op.window_strides,
-            holes,
-            dilation,
-        )
-    )
+    low, stride, reach = moving.low, moving.stride, moving.reach
     if any(added):
-        if low or high:
+        if low or moving.high:
             return None
         low = added[0]
-    reach = (size - 1) * apart + 1
     rows = shape_of(op.inputs[0])[along] - sum(added)
-    if rows != stride * shape_of(op.result)[dim] or hole != 1 or not 0 <= low < reach:
+    corresponds = rows == stride * shape_of(op.result)[dim]
+    if not corresponds or moving.base_dilation != 1 or not 0 <= low < reach:
         return None
     return Window(along, spatial, stride, low, reach, any(added))
 

@@ -21,7 +21,7 @@ from ....dialects.tgraph.indexing import GatherOp
 from ....dialects.tgraph.reducing import ReduceOp
 from ....support.arrays import strided
 from ..arrays import iota, viewed
-from ..numpy.indexing import gather_starts
+from ..numpy.indexing import starts_of
 from .code import Number
 from .elements import has_registers, number_of
 
@@ -250,7 +250,7 @@ class _Builder:
         if any(value not in self.arrays for value in op.inputs):
             raise NoLoopNest
         whole, indices = (self.arrays[value] for value in op.inputs)
-        at = gather_starts(op, indices)
+        at = starts_of(op, indices)
         offsets = op.offset_dims.get_values()
         along = [to for d, to in enumerate(mapped) if d not in offsets]
         within = iter([mapped[d] for d in sorted(offsets)])

@@ -30,7 +30,7 @@ from ...calls import Call
 from ..arrays import copy
 from ..jit import llvm
 from ..jit.records import ArrayRecord, parallel
-from ..numpy.indexing import gather_windows, scatter_windows
+from ..numpy.indexing import starts_and_windows
 from ..parts import cut
 from .accumulators import combined
 from .code import LlvmFunction, Value
@@ -88,13 +88,13 @@ def calls_of(
     """Raises `NoLoopNest` for element types without a native type."""
     match op:
         case GatherOp():
-            at, windows = gather_windows(op, inputs[1], out)
+            at, windows = starts_and_windows(op, inputs[1], out)
             where = _Windows(inputs[0], windows, at.entries, at.dims, at.batching)
             parts = [_moved(part) for part in _parts(where, threads)]
             return parallel(parts, threads)
         case ScatterOp():
             operand, indices, updates = inputs
-            at, windows = scatter_windows(op, indices, updates)
+            at, windows = starts_and_windows(op, indices, updates)
             kind = op.kind.data
             moved = _moved(
                 _Windows(out, windows, at.entries, at.dims, at.batching, kind, False)

@@ -151,24 +151,15 @@ def _convolution(
     if has_holes or op.batch_group_count.value.data > 1:
         return None
     image_labels, kernel_labels, out_labels = op.labels
-    spatial = "".join(str(d) for d in range(out.ndim - 2))
+    spatial = op.spatial
     image = _divided(by_labels(inputs[0], image_labels, f"b{spatial}f"), op.groups)
     kernel = _divided(by_labels(inputs[1], kernel_labels, f"{spatial}io"), op.groups)
     target, *others = (
         _divided(by_labels(x, out_labels, f"b{spatial}f"), op.groups)
         for x in (out, *sides.values())
     )
-    window = kernel.shape[1:-2]
-    dims = [
-        Spatial(stride, dilation, low, size)
-        for stride, dilation, low, size in zip(
-            op.window_strides.get_values(),
-            op.rhs_dilation.get_values(),
-            op.padding_low.get_values(),
-            window,
-            strict=True,
-        )
-    ]
+    window = op.window(inputs[1].shape)
+    dims = [Spatial(d.stride, d.window_dilation, d.low, d.size) for d in window]
     features, inputs_of_group = kernel.shape[-1], kernel.shape[-2]
     by_features = op.groups * _lanes(features) * -(-inputs_of_group // 2)
     by_groups = features * _lanes(op.groups) * inputs_of_group

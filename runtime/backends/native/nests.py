@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from math import gcd, prod
 from typing import TypeAlias
 
-from ....analysis.cost import BYTES_PER_NS, OTHERS_PER_NS, flops_of_element
+from ....analysis.cost import BYTES_PER_NS, OTHERS_PER_NS
+from ....analysis.flops import flops_of_element
 from ....dialects.dtypes import DType, is_float
 from ....dialects.tgraph.base import Shape
 from ....support.arrays import strided

@@ -28,6 +28,7 @@ import numpy as np
 from ....analysis.cost import OTHERS_PER_NS
 from ....dialects.dtypes import Array, accumulator, identity
 from ....dialects.tgraph.reducing import ReduceWindowOp, SelectAndScatterOp
+from ....dialects.tgraph.windows import WindowDimension, dilated
 from ....support.arrays import span
 from ...calls import Call
 from ...pool import Scratch
@@ -51,16 +52,7 @@ FEW = 9
 class _Dimension(NamedTuple):
     """How a window moves along a dimension, in units of the operand with its holes."""
 
-    window: int
-    """The elements of the window."""
-    stride: int
-    """The distance between positions."""
-    low: int
-    """The padding before the first element."""
-    holes: int
-    """The distance between elements of the operand: more than 1 if there are holes."""
-    apart: int
-    """The distance between elements of the window."""
+    window: WindowDimension
     size: int
     """The elements of the operand."""
     places: int
@@ -68,26 +60,26 @@ class _Dimension(NamedTuple):
     @property
     def moves(self) -> bool:
         """Whether any position meets anything but the element with the same index."""
-        steps = self.window, self.stride, self.holes, self.low
-        return steps != (1, 1, 1, 0) or self.size != self.places
+        size, stride, low, _, holes, _ = self.window
+        return (size, stride, low, holes) != (1, 1, 0, 1) or self.size != self.places
 
     @property
     def end(self) -> int:
         """The end of the operand, after its last element."""
-        return (self.size - 1) * self.holes + 1
+        return dilated(self.size, self.window.base_dilation)
 
     @property
     def is_cut(self) -> bool:
         """Whether any position meets padding."""
-        last = (self.places - 1) * self.stride + (self.window - 1) * self.apart
-        return self.low > 0 or last - self.low >= self.end
+        low = self.window.low
+        last = (self.places - 1) * self.window.stride + self.window.reach - 1
+        return low > 0 or last - low >= self.end
 
 
 def reduced(op: ReduceWindowOp, x: Array, out: Array, threads: int) -> list[Call]:
     """Raises `NoLoopNest` for element types without a native type."""
     reduction_ufunc(op, op.kind.data, x.dtype)  # raises for other types
-    dilations = op.base_dilations.get_values(), op.window_dilations.get_values()
-    dims = _dimensions(op, x, out, *dilations)
+    dims = _dimensions(op, x, out)
     return _calls(_Reducing, op.kind.data, dims, [x, out], threads)
 
 
@@ -96,10 +88,9 @@ def select_and_scatter(
 ) -> list[Call]:
     """Raises `NoLoopNest` for element types without a native type."""
     reduction_ufunc(op, op.kind.data, x.dtype)  # raises for other types
-    ones = (1,) * x.ndim
-    dims = _dimensions(op, x, source, ones, ones)
+    dims = _dimensions(op, x, source)
     dtype = accumulator(out.dtype)
-    is_sum = any(dim.window > dim.stride for dim in dims)
+    is_sum = any(dim.window.size > dim.window.stride for dim in dims)
     target = scratch.take(out.shape, dtype) if is_sum and dtype != out.dtype else out
     zeros = np.broadcast_to(np.zeros((), target.dtype), target.shape)
     arrays = [x, source, target]
@@ -108,16 +99,9 @@ def select_and_scatter(
 
 
 def _dimensions(
-    op: ReduceWindowOp | SelectAndScatterOp,
-    x: Array,
-    places: Array,
-    holes: Sequence[int],
-    apart: Sequence[int],
+    op: ReduceWindowOp | SelectAndScatterOp, x: Array, places: Array
 ) -> Sequence[_Dimension]:
-    moves = op.window_dimensions, op.window_strides, op.padding_low
-    columns = *(each.get_values() for each in moves), holes, apart
-    columns = *columns, x.shape, places.shape
-    return [_Dimension(*each) for each in zip(*columns, strict=True)]
+    return list(map(_Dimension, op.window(x.ndim), x.shape, places.shape))
 
 
 def _calls(
@@ -136,7 +120,7 @@ def _calls(
         return []
     still = [d for d, dim in enumerate(dims) if not dim.moves]
     units = [LANES if d == places.ndim - 1 else 1 for d in still]
-    time = places.size * prod(dim.window for dim in dims) / OTHERS_PER_NS
+    time = places.size * prod(dim.window.size for dim in dims) / OTHERS_PER_NS
     first, parted = cut([places.shape[d] for d in still], units, time, threads)
     whole = (slice(None),) * (still[first] if still else 0)
     parts = (
@@ -211,17 +195,19 @@ class _Lowering(ABC):
             self._places([*spans, self._span(dim, place)], inner)
 
     def _span(self, dim: _Dimension, place: str) -> _Span:
-        code = self.code
-        start = code.index("sub", code.index("mul", place, dim.stride), dim.low)
+        code, window = self.code, dim.window
+        start = code.index("sub", code.index("mul", place, window.stride), window.low)
         if not dim.is_cut:
-            return _Span(start, "0", str(dim.window))
+            return _Span(start, "0", str(window.size))
         at = Value(code, start, "i64", 1)
         before, after = ((-at).call("smax", 0), (-at + dim.end).call("smax", 0))
         first, stop = (
-            code.binary("udiv", steps + (dim.apart - 1), dim.apart)
+            code.binary(
+                "udiv", steps + (window.window_dilation - 1), window.window_dilation
+            )
             for steps in (before, after)
         )
-        return _Span(start, first.text, stop.call("smin", dim.window).text)
+        return _Span(start, first.text, stop.call("smin", window.size).text)
 
     def _some_lanes(self, spans: Sequence[_Span], pointers: Sequence[str]) -> None:
         code, size = self.code, self._lanes
@@ -276,18 +262,20 @@ class _Lowering(ABC):
     def _met(self, dim: _Dimension, met: _Span) -> Iterator[str]:
         """The indices of the elements that are met along a dimension."""
         code = self.code
+        apart, holes = dim.window.window_dilation, dim.window.base_dilation
         for step in self._steps(dim, met):
-            at = code.index("add", met.start, code.index("mul", step, dim.apart))
-            if dim.holes == 1:
+            at = code.index("add", met.start, code.index("mul", step, apart))
+            if holes == 1:
                 yield at
                 continue
-            rest = Value(code, code.index("urem", at, dim.holes), "i64", 1)
+            rest = Value(code, code.index("urem", at, holes), "i64", 1)
             with code.when(rest.compare("eq", 0)):
-                yield code.index("udiv", at, dim.holes)
+                yield code.index("udiv", at, holes)
 
     def _steps(self, dim: _Dimension, met: _Span) -> Iterator[str]:
-        if not dim.is_cut and prod(dim.window for _, dim in self.moving) <= FEW:
-            yield from map(str, range(dim.window))
+        elements = prod(moving.window.size for _, moving in self.moving)
+        if not dim.is_cut and elements <= FEW:
+            yield from map(str, range(dim.window.size))
             return
         with self.code.loop(met.first, met.stop, 1) as step:
             yield step

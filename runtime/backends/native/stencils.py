@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, SSAValue
 
 from ....dialects.dtypes import Array, numpy_dtype
-from ....dialects.tgraph.base import TensorOp, ints, with_shape
+from ....dialects.tgraph.base import TensorOp, ints, tensor_type_of, with_shape
 from ....dialects.tgraph.elementwise import AddOp, MultiplyOp
 from ....dialects.tgraph.reducing import ConvolutionOp, ReduceOp
 from ....support.arrays import strided
@@ -59,12 +59,10 @@ def as_sum(
     library is faster."""
     if not isinstance(op, ConvolutionOp) or not _is_for_nest(op, inputs):
         return None
-    shape = op.declared[0].get_shape()
-    kernel = by_labels(inputs[1], op.labels[1], "o" + _spatial(op) + "i")
-    window = kernel.shape[1:]
-    image, calls = _windows(op, inputs[0], shape, window, scratch)
-    behind = (None,) * (len(shape) - 1 - op.labels[2].index("f"))
-    ahead = (slice(None),) * len(window)
+    kernel = by_labels(inputs[1], op.labels[1], "o" + op.spatial + "i")
+    image, calls = _windows(op, inputs[0], kernel.shape[1:], scratch)
+    behind = (None,) * (len(op.labels[2]) - 1 - op.labels[2].index("f"))
+    ahead = (slice(None),) * (kernel.ndim - 1)
     factors = image, np.broadcast_to(kernel[:, *behind, *ahead], image.shape)
     written = _written_out if op.groups == 1 else _reduced
     return calls, *written(op, *factors)
@@ -139,7 +137,7 @@ def _is_wide_gradient(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
     """Whether `op` is the gradient of the weights of a wide depthwise convolution whose
     images have contiguous rows."""
     image, kernel = inputs
-    last = _spatial(op)[-1:]
+    last = op.spatial[-1:]
     groups = op.batch_group_count.value.data
     return (
         groups > 1
@@ -155,47 +153,36 @@ def _is_wide_gradient(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
 def _result_sizes(op: ConvolutionOp) -> list[int]:
     """The positions of the result along each spatial dimension."""
     places = dict(zip(op.labels[2], op.declared[0].get_shape(), strict=True))
-    return [places[label] for label in _spatial(op)]
-
-
-def _spatial(op: ConvolutionOp) -> str:
-    return "".join(map(str, range(len(op.labels[0]) - 2)))
+    return [places[label] for label in op.spatial]
 
 
 def _windows(
-    op: ConvolutionOp,
-    image: Array,
-    shape: Sequence[int],
-    window: Sequence[int],
-    scratch: Scratch,
+    op: ConvolutionOp, image: Array, kernel: Sequence[int], scratch: Scratch
 ) -> tuple[Array, list[Call]]:
     """A view with the elements of the window for each element of the result, in the
-    last dimensions; and the calls that copy the image between zeros, if needed."""
-    spatial = _spatial(op)
+    last dimensions; and the calls that copy the image between zeros, if needed.
+    `kernel` has the sizes of the window, and the number of input features."""
+    spatial = op.spatial
     image = by_labels(image, op.labels[0], "b" + spatial + "f")
+    shape = op.declared[0].get_shape()
     places = dict(zip(op.labels[2], shape, strict=True))
-    moves = op.window_strides, op.rhs_dilation, op.padding_low
+    window = op.window(tensor_type_of(op.inputs[1].type).get_shape())
     before, after, first = [0], [0], [0]
-    for size, count, length, stride, apart, low in zip(
-        image.shape[1:-1],
-        (places[label] for label in spatial),
-        window[:-1],
-        *(array.get_values() for array in moves),
-        strict=True,
-    ):
-        last = (count - 1) * stride + (length - 1) * apart - low
-        before.append(max(low, 0))
-        after.append(max(last + 1 - size, 0))
-        first.append(max(-low, 0))
+    for size, label, dim in zip(image.shape[1:-1], spatial, window, strict=True):
+        end = (places[label] - 1) * dim.stride + dim.reach - dim.low
+        before.append(max(dim.low, 0))
+        after.append(max(end - size, 0))
+        first.append(max(-dim.low, 0))
     image, calls = _between_zeros(image, [*before, 0], [*after, 0], scratch)
     image = image[*(slice(start, None) for start in first), :]
-    strides, apart, _ = (array.get_values() for array in moves)
     batch, *along, feature = image.strides
+    strides = (dim.stride for dim in window)
+    apart = (dim.window_dilation for dim in window)
     steps = dict(zip(spatial, map(mul, strides, along), strict=True))
     steps |= {"b": batch, "f": 0} if op.groups == 1 else {"b": 0, "f": batch}
     seen = strided(
         image,
-        (*shape, *window),
+        (*shape, *kernel),
         (*(steps[d] for d in op.labels[2]), *map(mul, apart, along), feature),
     )
     return seen, calls

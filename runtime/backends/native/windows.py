@@ -17,6 +17,7 @@ from xdsl.ir import Block, SSAValue
 from ....dialects.dtypes import Array
 from ....dialects.tgraph.base import ints, tensor_type_of, with_shape
 from ....dialects.tgraph.reducing import ReduceOp, ReduceWindowOp
+from ....dialects.tgraph.windows import WindowDimension
 from ....support.arrays import strided
 from .graphs import NoLoopNest
 
@@ -38,10 +39,11 @@ class Part(NamedTuple):
 def parts(op: ReduceWindowOp, x: Array, out: Array) -> Iterator[Part]:
     """The reductions that compute `op`. Raises `NoLoopNest` for windows over holes, for
     windows that see only padding, and if there are too many parts."""
-    dims = [_spans(op, d, x.shape[d], out.shape[d]) for d in range(x.ndim)]
+    window = op.window(x.ndim)
+    dims = list(map(_spans, window, x.shape, out.shape))
     if not dims or prod(map(len, dims)) > MOST:
         raise NoLoopNest
-    moves = op.window_strides.get_values(), op.window_dilations.get_values()
+    moves = [d.stride for d in window], [d.window_dilation for d in window]
     steps = [s * n for move in moves for s, n in zip(x.strides, move, strict=True)]
     for spans in product(*dims):
         shape = (
@@ -75,24 +77,18 @@ class _Span(NamedTuple):
     """The elements of each window."""
 
 
-def _spans(op: ReduceWindowOp, d: int, size: int, count: int) -> Sequence[_Span]:
-    """The spans of dimension `d`, which has `size` elements in the operand and `count`
-    in the result."""
-    window, stride, low, holes, apart = (
-        array.get_values()[d]
-        for array in (
-            *(op.window_dimensions, op.window_strides, op.padding_low),
-            *(op.base_dilations, op.window_dilations),
-        )
-    )
-    if holes > 1:
+def _spans(window: WindowDimension, size: int, count: int) -> Sequence[_Span]:
+    """The spans of a dimension that has `size` elements in the operand and `count` in
+    the result."""
+    if window.base_dilation > 1:
         raise NoLoopNest
+    apart = window.window_dilation
     spans: list[_Span] = []
     cut = None
     for place in range(count):
-        start = place * stride - low
+        start = place * window.stride - window.low
         first = max(0, -(start // apart))  # the first element that is not padding
-        last = min(window, -((start - size) // apart))
+        last = min(window.size, -((start - size) // apart))
         if first >= last:
             raise NoLoopNest
         if (first, last) == cut:

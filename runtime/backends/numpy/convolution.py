@@ -27,6 +27,7 @@ import numpy as np
 from ....dialects.dtypes import Array, DType
 from ....dialects.tgraph.base import Shape
 from ....dialects.tgraph.reducing import ConvolutionOp
+from ....dialects.tgraph.windows import WindowDimension
 from ....support.arrays import strided
 from ...calls import Call
 from ...pool import Scratch
@@ -63,22 +64,23 @@ def convolution(
     scratch: Scratch,
 ) -> list[Call]:
     image_labels, kernel_labels, out_labels = op.labels
-    spatial = "".join(str(d) for d in range(len(image_labels) - 2))
+    spatial = op.spatial
     image = by_labels(inputs[0], image_labels, "b" + spatial + "f")
     kernel = by_labels(inputs[1], kernel_labels, spatial + "io")
     out = by_labels(outs[0], out_labels, "b" + spatial + "f")
     dtype = multiplied_in(out.dtype, inputs, prod(kernel.shape[:-1]))
     check_types(op, np.matmul, *[dtype] * 3)
-    parts = list(product(*_without_holes(op, kernel.shape, out.shape)))
+    window = op.window(inputs[1].shape)
+    parts = list(product(*map(_without_holes, window, out.shape[1:-1])))
     image = _divided(image, 0 if op.batch_group_count.value.data > 1 else -1, op.groups)
     kernel, out = _divided(kernel, -1, op.groups), _divided(out, -1, op.groups)
     calls: list[Call] = []
     for dims in parts:
         places = tuple(dim.places for dim in dims)
-        window = tuple(dim.window for dim in dims)
+        entries = tuple(dim.window for dim in dims)
         mark = scratch.mark
         calls += _convolve(
-            image, kernel[:, *window, ...], out[:, :, *places, :], dims, dtype, scratch
+            image, kernel[:, *entries, ...], out[:, :, *places, :], dims, dtype, scratch
         )
         scratch.mark = mark
     return calls
@@ -93,44 +95,24 @@ def _divided(x: Array, axis: int, count: int) -> Array:
     return np.moveaxis(view, axis, 0)
 
 
-def _without_holes(
-    op: ConvolutionOp, kernel: Sequence[int], out: Sequence[int]
-) -> Iterator[list[Spatial]]:
-    """For each spatial dimension, the sets of positions that meet the same elements.
-
-    Position t and window element k meet index `(t * stride + k * dilation - low)` of
-    the image with holes, which is an element of the image if `holes` divides it.
-    """
-    for d, (stride, low, holes, dilation) in enumerate(
-        zip(
-            op.window_strides.get_values(),
-            op.padding_low.get_values(),
-            op.lhs_dilation.get_values(),
-            op.rhs_dilation.get_values(),
-            strict=True,
+def _without_holes(window: WindowDimension, places: int) -> Iterator[Spatial]:
+    """The sets of positions that meet the same elements of the window."""
+    size, stride, low, _, holes, dilation = window
+    place_step = holes // gcd(stride, holes)
+    window_step = holes // gcd(dilation, holes)
+    for place in range(min(place_step, places)):
+        at = place * stride - low
+        hits = (
+            k for k in range(min(window_step, size)) if (at + k * dilation) % holes == 0
         )
-    ):
-        place_step = holes // gcd(stride, holes)
-        window_step = holes // gcd(dilation, holes)
-        parts: list[Spatial] = []
-        for place in range(min(place_step, out[d + 1])):
-            at = place * stride - low
-            hits = [
-                k
-                for k in range(min(window_step, kernel[d]))
-                if (at + k * dilation) % holes == 0
-            ]
-            first = hits[0] if hits else kernel[d]  # an empty window gives zeros
-            parts.append(
-                Spatial(
-                    slice(place, None, place_step),
-                    slice(first, None, window_step),
-                    stride * place_step // holes,
-                    dilation * window_step // holes,
-                    (at + first * dilation) // holes,
-                )
-            )
-        yield parts
+        first = next(hits, size)  # an empty window gives zeros
+        yield Spatial(
+            slice(place, None, place_step),
+            slice(first, None, window_step),
+            stride * place_step // holes,
+            dilation * window_step // holes,
+            (at + first * dilation) // holes,
+        )
 
 
 def _convolve(

@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ....dialects.diagnostics import LocatedError
 from ....dialects.dtypes import Array, DType, numpy_dtype
-from ....dialects.tgraph.base import Shape, TensorOp, tensor_type_of
+from ....dialects.tgraph.base import Shape, TensorOp, value_element
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.formulas import ANY, FORMULAS, NoForm, Scalars
 from ....dialects.tgraph.terms import Term
@@ -113,9 +113,9 @@ class UfuncProgram(Scalars[int]):
         self._steps: list[_Step] = []
         self._constants: dict[int, Operand] = {}
         self._count = 0
-        values = {value: self._named(_element(value)) for value in leaves}
+        values = {value: self._named(value_element(value)) for value in leaves}
         for value, x in splats.items():
-            values[value] = self._number(x, _element(value))
+            values[value] = self._number(x, value_element(value))
         for instruction in instructions:
             operands = [values[value] for value in instruction.operands]
             values[instruction.result] = self._written(instruction.op, operands)
@@ -258,10 +258,6 @@ class UfuncProgram(Scalars[int]):
         shared = {n for n, x in enumerate(leaves) if np.may_share_memory(x, out)}
         readers = (i for i, s in enumerate(self._steps) if shared & {*s.operands})
         return max(readers, default=0)
-
-
-def _element(value: SSAValue) -> Attribute:
-    return tensor_type_of(value.type).element_type
 
 
 class Registers:

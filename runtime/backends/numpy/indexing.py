@@ -7,10 +7,8 @@ one by one.
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import DenseArrayBase
 
 from ....dialects.dtypes import Array
 from ....dialects.tgraph.base import Shape
@@ -36,20 +34,12 @@ from .functions import (
 from .reducing import reduction_ufunc
 
 
-def starts(
-    indices: Array,
-    vector_dim: int,
-    dims: Sequence[int],
-    operand_batching: Sequence[int],
-    indices_batching: Sequence[int],
-) -> Starts:
-    if vector_dim == indices.ndim:
+def starts_of(op: GatherOp | ScatterOp, indices: Array) -> Starts:
+    numbers = op.dimension_numbers
+    if numbers.vector == indices.ndim:
         indices = indices[..., None]
-    batching = {
-        dim: other - (other > vector_dim)
-        for dim, other in zip(operand_batching, indices_batching, strict=True)
-    }
-    return Starts(np.moveaxis(indices, vector_dim, -1), dims, batching)
+    vectors = np.moveaxis(indices, numbers.vector, -1)
+    return Starts(vectors, numbers.indexed, numbers.batching)
 
 
 def row_numbers(
@@ -82,37 +72,16 @@ def row_numbers(
     return numbers, calls
 
 
-def batch_first(x: Array, window_dims: Sequence[int]) -> Array:
-    """A view of `x` with the dimensions of index vectors before the window's."""
-    batch = [d for d in range(x.ndim) if d not in window_dims]
-    return x.transpose([*batch, *window_dims])
-
-
-def _windows(
-    x: Array, at: Starts, window_dims: Sequence[int], *dropped: DenseArrayBase[Any]
-) -> Array:
-    """A view of `x` with the dimensions of the index vectors, then all dimensions of
-    the operand; the dropped ones have size 1."""
-    missing = sorted(d for dims in dropped for d in dims.get_values())
-    axes = tuple(len(at.shape) + d for d in missing)
-    return np.expand_dims(batch_first(x, window_dims), axes)
-
-
-def gather_starts(op: GatherOp, indices: Array) -> Starts:
-    return starts(
-        indices,
-        op.index_vector_dim.value.data,
-        op.start_index_map.get_values(),
-        op.operand_batching_dims.get_values(),
-        op.start_indices_batching_dims.get_values(),
-    )
-
-
-def gather_windows(op: GatherOp, indices: Array, out: Array) -> tuple[Starts, Array]:
-    """The starts of windows, and a view of the result as windows."""
-    at = gather_starts(op, indices)
-    dropped = op.collapsed_slice_dims, op.operand_batching_dims
-    return at, _windows(out, at, op.offset_dims.get_values(), *dropped)
+def starts_and_windows(
+    op: GatherOp | ScatterOp, indices: Array, slices: Array
+) -> tuple[Starts, Array]:
+    """The starts of windows, and a view of the slices as windows: with the dimensions
+    of the index vectors, then all dimensions of the operand, of which those that slices
+    omit have size 1."""
+    at, numbers = starts_of(op, indices), op.dimension_numbers
+    batch_first = slices.transpose([*numbers.batch(slices.ndim), *numbers.window])
+    axes = tuple(len(at.shape) + d for d in sorted(numbers.omitted))
+    return at, np.expand_dims(batch_first, axes)
 
 
 @kernel(GatherOp)
@@ -121,7 +90,7 @@ def gather(
 ) -> list[Call]:
     operand, indices = inputs
     sizes = op.slice_sizes.get_values()
-    at, windows = gather_windows(op, indices, outs[0])
+    at, windows = starts_and_windows(op, indices, outs[0])
     limits = {d: operand.shape[d] - sizes[d] for d in range(operand.ndim)}
     rows = _rows(operand, sizes)
     if rows is not None and windows.flags.c_contiguous:
@@ -169,28 +138,13 @@ def dynamic_update_slice(
     return [*copy(outs[0], x), (put_part, (outs[0], starts, update))]
 
 
-def scatter_windows(
-    op: ScatterOp, indices: Array, updates: Array
-) -> tuple[Starts, Array]:
-    """The starts of windows, and a view of the updates as windows."""
-    at = starts(
-        indices,
-        op.index_vector_dim.value.data,
-        op.scatter_dims_to_operand_dims.get_values(),
-        op.input_batching_dims.get_values(),
-        op.scatter_indices_batching_dims.get_values(),
-    )
-    dropped = op.inserted_window_dims, op.input_batching_dims
-    return at, _windows(updates, at, op.update_window_dims.get_values(), *dropped)
-
-
 @kernel(ScatterOp)
 def scatter(
     op: ScatterOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
     operand, indices, updates = inputs
     (out,) = outs
-    at, windows = scatter_windows(op, indices, updates)
+    at, windows = starts_and_windows(op, indices, updates)
     kind = op.kind.data
     combine = None if kind == "replace" else reduction_ufunc(op, kind, out.dtype)
     calls = copy(out, operand)

@@ -11,6 +11,7 @@ import numpy as np
 from ....dialects.dtypes import Array, DType, accumulator, identity
 from ....dialects.tgraph.base import Shape, TensorOp
 from ....dialects.tgraph.reducing import ReduceOp, ReduceWindowOp, SelectAndScatterOp
+from ....dialects.tgraph.windows import Window
 from ...calls import Call
 from ...pool import Scratch
 from ..arrays import copy, fill, tiles
@@ -94,23 +95,16 @@ def spans(
 Offset: TypeAlias = tuple[tuple[slice, ...], tuple[slice, ...]]
 
 
-def offsets(
-    shape: Shape,
-    places: Shape,
-    window: Sequence[int],
-    strides: Sequence[int],
-    low: Sequence[int],
-    base_dilations: Sequence[int] | None = None,
-    window_dilations: Sequence[int] | None = None,
-) -> Iterator[Offset]:
+def offsets(shape: Shape, places: Shape, window: Window) -> Iterator[Offset]:
     """For each element of the window that meets any element: the positions of the
     window where it does, and the elements that it meets there."""
-    ones = (1,) * len(shape)
-    holes, spread = base_dilations or ones, window_dilations or ones
-    for offset in product(*map(range, window)):
+    for element in product(*(range(dim.size) for dim in window)):
         pairs = [
-            spans(shape[d], places[d], strides[d], k * spread[d] - low[d], holes[d])
-            for d, k in enumerate(offset)
+            spans(
+                *(size, count, dim.stride),
+                *(k * dim.window_dilation - dim.low, dim.base_dilation),
+            )
+            for size, count, k, dim in zip(shape, places, element, window, strict=True)
         ]
         if all(met.start < met.stop for _, met in pairs):
             yield tuple(p for p, _ in pairs), tuple(met for _, met in pairs)
@@ -125,11 +119,8 @@ def _parts(
     """
     if len(shape) < 2:
         return [()]
-    alone = (op.window_dimensions, op.window_strides)
-    padding = (op.padding_low, op.padding_high)
-    if any(p.get_values()[0] != 1 for p in alone) or any(
-        p.get_values()[0] for p in padding
-    ):
+    size, stride, low, high, *_ = op.window(len(shape))[0]
+    if size != 1 or stride != 1 or low or high:
         return [()]
     return list(tiles(shape[:1], max(1, PART // prod(shape[1:]))))
 
@@ -156,15 +147,7 @@ def reduce_window(
     for part in [()] if dilated else _parts(op, out.shape):
         places, elements = target[*part, ...], x[*part, ...]
         calls += fill(places, identity(kind, dtype))
-        for where, met in offsets(
-            elements.shape,
-            places.shape,
-            op.window_dimensions.get_values(),
-            op.window_strides.get_values(),
-            op.padding_low.get_values(),
-            op.base_dilations.get_values(),
-            op.window_dilations.get_values(),
-        ):
+        for where, met in offsets(elements.shape, places.shape, op.window(x.ndim)):
             to = places[*where, ...]
             calls.append(ufunc_call(function, to, elements[*met, ...], to))
     return [*calls, *copy(out, target)]
@@ -190,8 +173,8 @@ def select_and_scatter(
     target = out if dtype == out.dtype else scratch.take(out.shape, dtype)
     reduction_ufunc(op, kind, x.dtype)  # raises for other types
     stays = np.greater_equal if kind == "maximum" else np.less_equal
-    window = op.window_dimensions.get_values()
-    small = np.dtype(np.int8 if prod(window) < 128 else np.int32)
+    window = op.window(x.ndim)
+    small = np.dtype(np.int8 if prod(dim.size for dim in window) < 128 else np.int32)
     parts = _parts(op, source.shape)
     shape = source[*parts[0], ...].shape
     best, number, mask = (
@@ -208,17 +191,7 @@ def select_and_scatter(
     calls = fill(target, np.zeros((), dtype))
     for part in parts:
         elements, gradient, sums = x[*part, ...], source[*part, ...], target[*part, ...]
-        met_at = list(
-            enumerate(
-                offsets(
-                    elements.shape,
-                    gradient.shape,
-                    window,
-                    op.window_strides.get_values(),
-                    op.padding_low.get_values(),
-                )
-            )
-        )
+        met_at = list(enumerate(offsets(elements.shape, gradient.shape, window)))
         inside = tuple(map(slice, gradient.shape))
         calls += fill(best[*inside, ...], identity(kind, x.dtype))
         calls += fill(number[*inside, ...], np.array(-1, small))

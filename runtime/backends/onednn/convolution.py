@@ -136,21 +136,15 @@ def _seen(
     those in which a single position sees the whole image. None if there are other
     dimensions, or groups."""
     points, sums = "", ""
-    window = zip(
-        *(op.window_strides.get_values(), op.padding_low.get_values()),
-        *(op.lhs_dilation.get_values(), op.rhs_dilation.get_values()),
-        strict=True,
-    )
-    for (stride, low, hole, step), d in zip(window, "012", strict=False):
-        image, kernel, places = (
-            x.shape[labels.index(d)]
-            for x, labels in zip((*inputs, out), op.labels, strict=True)
-        )
-        if low or hole > 1:
+    image_labels, _, out_labels = op.labels
+    for dim, d in zip(op.window(inputs[1].shape), op.spatial, strict=True):
+        image = inputs[0].shape[image_labels.index(d)]
+        places = out.shape[out_labels.index(d)]
+        if dim.low or dim.base_dilation > 1:
             return None
-        if kernel == stride == 1 and places == image:
+        if dim.size == dim.stride == 1 and places == image:
             points += d
-        elif places == step == 1 and kernel == image:
+        elif places == dim.window_dilation == 1 and dim.size == image:
             sums += d
         else:
             return None
@@ -179,9 +173,8 @@ def _divisions(
 def _has_rows(op: ConvolutionOp, kernel: Array, out: Array) -> bool:
     """Whether oneDNN's forward primitive can compute some rows of the result from some
     rows of the image."""
-    spatial = "012"[: out.ndim - 2]
-    window = by_labels(kernel, op.labels[1], "oi" + spatial)
-    places = by_labels(out, op.labels[2], "bf" + spatial).shape[2:]
+    window = by_labels(kernel, op.labels[1], "oi" + op.spatial)
+    places = by_labels(out, op.labels[2], "bf" + op.spatial).shape[2:]
     return (
         all(hole == 1 for hole in op.lhs_dilation.get_values())
         and min(op.padding_low.get_values()) >= 0
@@ -196,14 +189,13 @@ def _rows(
     """The rows of the image that a block of the result depends on, and the low padding
     of each dimension."""
     low = op.padding_low.get_values()
-    image_labels, kernel_labels, out_labels = op.labels
+    image_labels, _, out_labels = op.labels
     rows = block[out_labels.index("0")]
     if rows == slice(None):
         return image, low
-    stride, step = op.window_strides.get_values()[0], op.rhs_dilation.get_values()[0]
-    reach = (kernel.shape[kernel_labels.index("0")] - 1) * step + 1
-    start = rows.start * stride - low[0]
-    stop = (rows.stop - 1) * stride - low[0] + reach
+    first = op.window(kernel.shape)[0]
+    start = rows.start * first.stride - first.low
+    stop = (rows.stop - 1) * first.stride - first.low + first.reach
     where = [slice(None)] * image.ndim
     where[image_labels.index("0")] = slice(max(start, 0), stop)
     return image[*where, ...], (max(-start, 0), *low[1:])

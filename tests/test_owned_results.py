@@ -13,7 +13,7 @@ from xdsl.parser import Parser
 import tensorplan
 from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime.executor import Executable
-from tensorplan.runtime.handing_out import LEAST
+from tensorplan.runtime.owned_results import LEAST
 
 SIZE = LEAST // 4
 PROGRAM = f"""

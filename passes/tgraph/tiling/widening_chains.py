@@ -13,14 +13,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
+from ....dialects.tgraph.base import value_bytes
 from ....dialects.tgraph.elementwise import ElementwiseOp
-from .dimensions import bytes_of, is_repeated
+from .dimensions import is_repeated
 from .windows import users
 
 _Members = Collection[Operation]
 
 
-def wide_end(
+def widening_chain(
     members: _Members, sliced: Iterable[SSAValue], outputs: Iterable[SSAValue]
 ) -> Sequence[Operation]:
     """The members between a value that is stored at the start or end of a loop and a
@@ -50,7 +51,7 @@ def _narrowed(
     found: list[Operation] = []
     for step in chain:
         found += step
-        if bytes_of(step[-1].results[0]) < bytes_of(value):
+        if value_bytes(step[-1].results[0]) < value_bytes(value):
             return found
     return ()
 

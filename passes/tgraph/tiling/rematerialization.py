@@ -31,7 +31,7 @@ from .regions import has_effect
 from .windows import is_remade
 
 
-class Repetitions:
+class Rematerializations:
     """The values that are computed again in a block."""
 
     def __init__(self, allowed: float, least: int):
@@ -41,7 +41,7 @@ class Repetitions:
         """For each copy, the values that it must follow without reading them. A loop
         with both it and their definitions would have to store the repeated value."""
         self._left, self._least = allowed, least
-        self._written: list[_Twice] = []
+        self._written: list[_Copied] = []
 
     def write(
         self,
@@ -54,12 +54,12 @@ class Repetitions:
         values. A value that shares operations with one that this call computes again is
         left to the next call, with new surroundings."""
         changed = set[Operation]()
-        again = {twice.second[-1].results[0] for twice in self._written}
+        again = {copied.second[-1].results[0] for copied in self._written}
         before = len(self._written)
         for value in values if self._left else ():
             if sizes[value] < self._least:
                 continue
-            found = _repetition(around, sizes, value, again)
+            found = _candidate(around, sizes, value, again)
             if found is None or not changed.isdisjoint(found.operations):
                 continue
             if (time := sum(times(found.computing))) < self._left:
@@ -73,10 +73,10 @@ class Repetitions:
     def end(self) -> int:
         """Removes the copies of values that no loop computes. Returns the number of
         values that loops compute again."""
-        return sum(not twice.merge() for twice in reversed(self._written))
+        return sum(not copied.merge() for copied in reversed(self._written))
 
 
-class _Twice(NamedTuple):
+class _Copied(NamedTuple):
     """The operations that compute a value, and those that compute it again."""
 
     first: Sequence[Operation]
@@ -95,7 +95,7 @@ class _Twice(NamedTuple):
         return True
 
 
-class _Repetition(NamedTuple):
+class _Candidate(NamedTuple):
     """The operations to copy, in order, and the readers of the copy, in order."""
 
     computing: Sequence[Operation]
@@ -111,7 +111,7 @@ class _Repetition(NamedTuple):
         value = self.computing[-1].results[0]
         return [x for x in self.readers[0].operands if x is not value]
 
-    def write(self, sizes: dict[SSAValue, int]) -> _Twice:
+    def write(self, sizes: dict[SSAValue, int]) -> _Copied:
         """Computes the value again in front of the first of the readers."""
         value, anchor = self.computing[-1].results[0], self.readers[0]
         block, copies = anchor.parent, dict[SSAValue, SSAValue]()
@@ -124,15 +124,15 @@ class _Repetition(NamedTuple):
                 sizes[op.results[0]] = sizes[first.results[0]]
         for reader in self.readers:
             reader.operands = [copies[x] if x is value else x for x in reader.operands]
-        return _Twice(self.computing, second)
+        return _Copied(self.computing, second)
 
 
-def _repetition(
+def _candidate(
     around: Surroundings,
     sizes: Mapping[SSAValue, int],
     value: SSAValue,
     again: Collection[SSAValue],
-) -> _Repetition | None:
+) -> _Candidate | None:
     """How to compute `value` again for readers that depend on a reduction of it. None
     if there are no such readers, or `value` cannot be computed again.
 
@@ -159,7 +159,7 @@ def _repetition(
     ]
     if not late:
         return None
-    return _Repetition(computing, sorted(late, key=lambda op: around.position[op]))
+    return _Candidate(computing, sorted(late, key=lambda op: around.position[op]))
 
 
 class _Reader(NamedTuple):

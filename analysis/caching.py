@@ -1,15 +1,15 @@
 """Caches the answers about a block for as long as the block stays the same.
 
-    with asked_once():                      # around a run of passes
-        once(block, storage_of, block)      # computes it
-        once(block, storage_of, block)      # cached, if the block has not changed
+    with caching():                      # around a run of passes
+        cached(block, storage_of, block)      # computes it
+        cached(block, storage_of, block)      # cached, if the block has not changed
 
 MLIR's analysis manager keeps the analyses that a pass declares as preserved. Here,
 passes declare nothing: the contents of the block and of its parent operation are
 compared with those at the time of the answer (dialects/contents.py), which takes a
 tenth of the time of an analysis.
 
-    once_by(key, search)                    # computes it once for the key
+    cached_by(key, search)                    # computes it once for the key
 
 is for answers that follow from plain values. Answers that a deadline cut short are not
 kept.
@@ -44,13 +44,13 @@ _by_key: ContextVar[dict[Hashable, Any] | None] = ContextVar("_by_key", default=
 
 
 @contextmanager
-def asked_once() -> Generator[None]:
-    """Within the block, `once` and `once_by` cache their answers."""
+def caching() -> Generator[None]:
+    """Within the block, `cached` and `cached_by` cache their answers."""
     with memoized_within(_known), memoized_within(_by_key):
         yield
 
 
-def once_by(key: Hashable, ask: Callable[[], _T]) -> _T:
+def cached_by(key: Hashable, ask: Callable[[], _T]) -> _T:
     """Returns `ask()`, which must depend only on `key`, and must not be modified."""
     known = _by_key.get()
     if known is None:
@@ -63,7 +63,7 @@ def once_by(key: Hashable, ask: Callable[[], _T]) -> _T:
     return answer
 
 
-def once(
+def cached(
     block: Block, ask: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
 ) -> _T:
     """Returns `ask(*args, **kwargs)`, which must depend only on a block and its parent
