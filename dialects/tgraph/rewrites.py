@@ -7,7 +7,7 @@ this package runs this one.
 from . import unused
 from .base import REWRITES
 from .bodies import ElementsOp, SortOp
-from .canonicalization import constants, contractions, positions, slices, views
+from .canonicalization import constants, contractions, pads, positions, slices, views
 from .elementwise import ElementwiseOp
 from .folding import FoldElementwise
 from .index_batching import BatchOfIndices
@@ -68,6 +68,7 @@ REWRITES.update(
             constants.NumberOfConstant(),
             slices.SlicesOfDynamicSlice(),
             slices.SlicesOfConcatenation(),
+            pads.SlicesOfPad(),
             contractions.CropOfConvolution(),
         ),
         ReverseOp: (
@@ -75,8 +76,12 @@ REWRITES.update(
             views.MergeReverses(),
             constants.ShapeOfSplat(),
         ),
-        ConcatenateOp: (views.DropIdentity(),),
-        PadOp: (views.DropIdentity(), contractions.CropOfConvolution()),
+        ConcatenateOp: (views.DropEmptyOperands(), views.DropIdentity()),
+        PadOp: (
+            views.DropIdentity(),
+            pads.PadOfEmpty(),
+            pads.SliceInsteadOfNegativePad(),
+        ),
         DeviceCopyOp: (constants.DropCopyHome(), constants.CopyOfConstant()),
         FactorizationOp: (unused.DropUnusedFactors(),),
         WhileOp: (unused.DropUnusedOfLoop(),),

@@ -139,6 +139,7 @@ func.func @shapes_as_they_are(%x: tensor<4x8xf32>, %n: tensor<f32>) -> tensor<4x
 
 // The shape stays the same, but elements move.
 // CHECK-LABEL: func.func @moved
+// CHECK-NEXT:    tgraph.slice
 // CHECK-NEXT:    tgraph.pad
 // CHECK-NEXT:    tgraph.transpose
 func.func @moved(%x: tensor<4x4xf32>, %n: tensor<f32>) -> tensor<4x4xf32> {

@@ -1,18 +1,27 @@
 """When canonicalization may replace an operation, and how."""
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from ...compatibility import insert, replace
 from ..base import TensorOp, is_static, tensor_type_of
-from ..shaping import ConstantOp
+from ..shaping import ConstantOp, SliceOp
 
 
 def is_on_tensors(op: TensorOp) -> bool:
     """Whether the operation is on tensors and writes no variable."""
     return not op.outs
+
+
+def is_plain_slice(op: Operation) -> bool:
+    """Whether an operation takes a slice of a tensor with strides of 1."""
+    return (
+        isinstance(op, SliceOp)
+        and is_on_tensors(op)
+        and all(stride == 1 for stride in op.strides.get_values())
+    )
 
 
 def can_merge(op: TensorOp, source: TensorOp) -> bool:

@@ -32,6 +32,7 @@ from .common import (
     can_merge,
     has_static_operands,
     is_on_tensors,
+    is_plain_slice,
     merge_with,
     replace_with,
     splat_number,
@@ -215,12 +216,11 @@ def _take_padding(
 
 
 class CropOfConvolution(RewritePattern):
-    """slice(convolution(x)), or a pad with negative amounts -> convolution with less
-    padding, if the convolution has no other use. Causal convolutions and gradients are
-    written like this."""
+    """slice(convolution(x)) -> convolution with less padding, if the convolution has no
+    other use. Causal convolutions and gradients are written like this."""
 
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: SliceOp | PadOp, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter) -> None:
         source = op.inputs[0].owner
         if not isinstance(source, ConvolutionOp) or not can_merge(op, source):
             return
@@ -250,18 +250,11 @@ class CropOfConvolution(RewritePattern):
         merge_with(rewriter, op, source, new)
 
 
-def _cropped(op: SliceOp | PadOp) -> Sequence[tuple[int, int]] | None:
+def _cropped(op: SliceOp) -> Sequence[tuple[int, int]] | None:
     """The numbers of elements removed at the low and the high end of each dimension;
-    None if the operation does anything else."""
-    if not has_static_operands(op) or not is_static(tensor_type_of(op.result.type)):
+    None if there are strides."""
+    if not has_static_operands(op) or not is_plain_slice(op):
         return None
-    if isinstance(op, PadOp):
-        ends = op.low.get_values(), op.high.get_values()
-        taken = [(-low, -high) for low, high in zip(*ends, strict=True)]
-        is_crop = not any(op.interior.get_values())
-    else:
-        starts, limits = op.start_indices.get_values(), op.limit_indices.get_values()
-        sizes = zip(starts, limits, value_shape(op.inputs[0]), strict=True)
-        taken = [(start, size - limit) for start, limit, size in sizes]
-        is_crop = all(step == 1 for step in op.strides.get_values())
-    return taken if is_crop and all(min(ends) >= 0 for ends in taken) else None
+    starts, limits = op.start_indices.get_values(), op.limit_indices.get_values()
+    sizes = zip(starts, limits, value_shape(op.inputs[0]), strict=True)
+    return [(start, size - limit) for start, limit, size in sizes]

@@ -32,6 +32,7 @@ from .common import (
     has_static_operands,
     insert_before,
     is_on_tensors,
+    is_plain_slice,
     merge_with,
     replace_with,
     splat_integer,
@@ -122,11 +123,7 @@ def _is_part(op: Operation) -> bool:
     if isinstance(op, ReshapeOp) and not op.outs:
         users = [use.operation for use in op.result.uses]
         return all(isinstance(user, SliceOp) and _is_part(user) for user in users)
-    return (
-        isinstance(op, SliceOp)
-        and is_on_tensors(op)
-        and all(stride == 1 for stride in op.strides.get_values())
-    )
+    return is_plain_slice(op)
 
 
 class MergeSlices(RewritePattern):

@@ -38,6 +38,7 @@ from .common import (
     insert_before,
     is_on_tensors,
     merge_with,
+    replace_with,
 )
 
 
@@ -73,6 +74,24 @@ def _moves(op: TensorOp) -> bool:
             return permutation != tuple(range(len(permutation)))
         case _:
             return False  # reshape, slice
+
+
+class DropEmptyOperands(RewritePattern):
+    """concatenate(x, y), where y has no elements -> concatenate(x)."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ConcatenateOp, rewriter: PatternRewriter) -> None:
+        along = op.dimension.value.data
+        kept = [value for value in op.inputs if value_shape(value)[along] != 0]
+        kept = kept or op.inputs[:1]  # all are empty
+        if not is_on_tensors(op) or len(kept) == len(op.inputs):
+            return
+        new = ConcatenateOp(
+            kept,
+            result_types=[op.result.type],
+            properties={"dimension": op.dimension},
+        )
+        replace_with(rewriter, op, new)
 
 
 class MergeReshapes(RewritePattern):
