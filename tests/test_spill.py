@@ -336,7 +336,7 @@ func.func @f(%x: !t, %y: !t) {
   %c = memref.alloc() : !t
   linalg.exp ins(%x : !t) outs(%c : !t)
   linalg.exp ins(%c : !t) outs(%y : !t)
-  linalg.exp ins(%a : !t) outs(%y : !t)
+  tgraph.exponential %a outs(%y) : !t
   func.return
 }
 """
@@ -357,6 +357,35 @@ def test_only_parts_that_are_accessed_are_copied() -> None:
     check_plan(planned)
     shapes = [cast(AnyMemRef, copy.source.type).get_shape() for copy in copies]
     assert shapes == [(1, 64), (3, 64), (4, 64)]
+
+
+@pytest.mark.parametrize(
+    ("fault", "bytes"), [("missing", 256), ("too small", 768), ("elsewhere", 768)]
+)
+def test_a_part_that_is_not_copied_out_is_refused(fault: str, bytes: int) -> None:
+    planned, (_, out, back) = parts()
+    slow = back.source
+    match fault:
+        case "missing":
+            Rewriter.erase_op(out)
+        case "too small":
+            ends = [
+                memref.SubviewOp.from_static_parameters(
+                    value, cast(AnyMemRef, value.type), [0, 0], [2, 64], [1, 1]
+                )
+                for value in out.operands
+            ]
+            for end in ends:
+                Rewriter.insert_op(end, InsertPoint.before(out))
+            out.operands = [end.result for end in ends]
+        case _:
+            view = memref.SubviewOp.from_static_parameters(
+                slow, cast(AnyMemRef, slow.type), [0, 0], [3, 64], [1, 1]
+            )
+            Rewriter.insert_op(view, InsertPoint.before(out))
+            out.operands = [out.source, view.result]
+    with pytest.raises(LocatedError, match=f"of which at most {bytes} were written"):
+        check_plan(planned)
 
 
 def _space(value: SSAValue) -> Attribute:
