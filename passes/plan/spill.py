@@ -111,6 +111,7 @@ from ...dialects.diagnostics import (
     remark,
 )
 from ...dialects.memory import is_view, overwrites, says_effects
+from ...dialects.sizes.symbolic import names_in
 from ...dialects.strides import has_distinct_elements
 from ...dialects.target_memory import (
     Copies,
@@ -166,9 +167,14 @@ class PlanSpill(ModulePass, MemoryOptions):
     def _spill(self, func: FuncOp, route: "_Route") -> None:
         arena = self._arena(func, route)
         if arena is not None and arena.dynamic is not None:
+            sizes, allocations = arena.dynamic
+            names = {name: None for a in allocations for name in names_in(a.size)}
+            expected = f'bounds="{", ".join(f"{name}<=..." for name in names)}"'
+            if not names.keys().isdisjoint(sizes.operands):
+                expected = "sizes that follow from the shapes of the arguments"
             remark(
                 f"nothing moves to {route.slower.name}: sizes in {route.memory.name} "
-                "have no bounds",
+                f"have no bounds, expected {expected}",
                 func,
             )
             return
