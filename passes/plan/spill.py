@@ -60,19 +60,20 @@ and one copy out in each block that writes it.
 
 The buffers that branches, loops and blocks forward are first united into one buffer,
 which these access like any other (spilling/forwarded.py). If the arena fits in no other
-way, buffers that are live at the same time as the united one are copied into it, unless
-that changes the results.
+way, loops that exchange buffers are unrolled (spilling/exchanged.py), and buffers that
+are live at the same time as the united one are copied into it, unless that changes the
+results.
 
 If no placement fits, more contents move. Remarks report each move.
 
 Needs: level 2, and a target.
 Leaves: level 2.
 Does not: move arguments; move buffers of which only a view is forwarded, that a loop
-rotates through several slots, that blocks of `cf` may read before writing, that another
-region frees, or whose symbolic size has no bound; copy parts of symbolic size; change
-functions with streams or barriers; overlap copies with other operations; or fail if no
-choice fits. In that case, it leaves the arena with the fewest bytes, and plan-memory
-reports the error.
+of unknown trip count rotates through several slots, that blocks of `cf` may read before
+writing, that another region frees, or whose symbolic size has no bound; copy parts of
+symbolic size; change functions with streams or barriers; overlap copies with other
+operations; or fail if no choice fits. In that case, it leaves the arena with the fewest
+bytes, and plan-memory reports the error.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
@@ -132,6 +133,7 @@ from ...planning.scheduling.residency import (
 from ..options import MemoryOptions
 from .memory import PlanMemory
 from .placement.arena import Arena
+from .spilling.exchanged import unroll
 from .spilling.forwarded import copy_apart, unite
 
 ROUNDS = 8
@@ -183,15 +185,19 @@ class PlanSpill(ModulePass, MemoryOptions):
         if reason := route.why_not(func, arena):
             remark(f"nothing moves to {route.slower.name}: {reason}", func)
             return
-        if unite(func, ControlFlow(func), arena):
-            arena = self._arena(func, route)
         while arena is not None:
+            if unite(func, ControlFlow(func), arena):
+                arena = self._arena(func, route)
+                continue
             given = func, arena, route, self.exact, self.strategy
             spilling = _Spilling(*given, shares=True)
             if not spilling.choose():
                 spilling = _Spilling(*given, shares=False)
                 step = spilling.step_without_room
-                if step is not None and copy_apart(func, spilling.flow, arena, step):
+                if step is not None and (
+                    unroll(func, arena.space)
+                    or copy_apart(func, spilling.flow, arena, step)
+                ):
                     arena = self._arena(func, route)
                     continue
                 spilling.choose()
