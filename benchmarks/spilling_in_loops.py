@@ -5,8 +5,9 @@
 Compares plan-spill with its own choice of buffers, with CP-SAT's, and with Belady's
 rule; and ExecuTorch's `banked_greedy`, which chooses one memory for a buffer's whole
 lifetime. Each executed copy, and each read or write of a buffer in the slow memory,
-counts the bytes of the buffer. The bytes in a loop count once per iteration, or ten
-times if the number of iterations is unknown. A bold number equals CP-SAT's.
+counts the bytes that it accesses: those of a view. The bytes in a loop count once per
+iteration, or ten times if the number of iterations is unknown. A bold number equals
+CP-SAT's.
 
 Only copies access the slow memory. The capacity is half of the arena, or more if
 plan-spill finds no plan for that.
@@ -15,13 +16,13 @@ plan-spill finds no plan for that.
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 from unittest.mock import patch
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser
 
 import tensorplan
@@ -32,6 +33,7 @@ from tensorplan.analysis.sizes import argument_bytes
 from tensorplan.dialects.diagnostics import LocatedError, held_back
 from tensorplan.dialects.memory import effects_on
 from tensorplan.dialects.target_memory import TARGET
+from tensorplan.dialects.tgraph.base import AnyMemRef, element_bytes
 from tensorplan.passes import driver
 from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.passes.plan.pipeline import PlanPipeline
@@ -50,10 +52,10 @@ SHARES = 0.5, 0.6, 0.7, 0.8, 0.9
 class Accesses(NamedTuple):
     """The accesses to an allocation in a run of a function."""
 
-    size: int  # bytes
     space: Attribute
     steps: Sequence[int]  # the steps of the function that access it
     executed: int  # the number of executed reads and writes
+    bytes: int  # that these read and write
 
 
 def accesses(func: FuncOp) -> dict[Operation, Accesses]:
@@ -61,19 +63,29 @@ def accesses(func: FuncOp) -> dict[Operation, Accesses]:
     flow = ControlFlow(func)
     found: dict[Operation, Accesses] = {}
     for allocation in find_allocations(func, flow, remarks=False):
-        effects: dict[int, tuple[bool, bool]] = {}
+        effects: dict[tuple[int, SSAValue], tuple[bool, bool]] = {}
         for op, view in allocation.accesses:
             step, _ = flow.step_of(op)
-            before = effects.get(step, (False, False))
+            before = effects.get((step, view), (False, False))
             reads, writes = (
                 a or b for a, b in zip(before, effects_on(op, view), strict=True)
             )
-            effects[step] = reads, writes
-        count = sum(sum(e) * repetitions(flow.ops[s]) for s, e in effects.items())
+            effects[step, view] = reads, writes
+        executed = [
+            (sum(e) * repetitions(flow.ops[step]), view)
+            for (step, view), e in effects.items()
+        ]
+        moved = sum(count * bytes_of(view) for count, view in executed)
         space = allocation.alloc.memref.type.memory_space
-        steps = sorted(effects)
-        found[allocation.alloc] = Accesses(allocation.size, space, steps, count)
+        steps = sorted({step for step, _ in effects})
+        count = sum(count for count, _ in executed)
+        found[allocation.alloc] = Accesses(space, steps, count, moved)
     return found
+
+
+def bytes_of(view: SSAValue) -> int:
+    type = cast(AnyMemRef, view.type)
+    return type.element_count() * element_bytes(type.element_type)
 
 
 def banked(func: FuncOp, arena: Arena, capacity: int) -> int:
@@ -85,7 +97,7 @@ def banked(func: FuncOp, arena: Arena, capacity: int) -> int:
     staged = [[step for each in slot for step in each.steps] for slot in found]
     banks = banked_greedy(buffers, [capacity], staged)
     return sum(
-        bank * sum(each.size * each.executed for each in slot)
+        bank * sum(each.bytes for each in slot)
         for slot, bank in zip(found, banks, strict=True)
     )
 
@@ -166,7 +178,7 @@ def spilled(
 
 def moved(slow: Sequence[Accesses] | None) -> int | None:
     """The bytes that move; None if there is no plan."""
-    return None if slow is None else sum(each.size * each.executed for each in slow)
+    return None if slow is None else sum(each.bytes for each in slow)
 
 
 def by_furthest_next_use(problem: ResidencyProblem) -> Residency:

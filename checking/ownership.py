@@ -452,7 +452,7 @@ class _Walk:
             used=used | self._same(reached, state),
             lost=lost | (others & used) | references.expanded(given),
             blank=state.blank & ~access.begun,
-            missing=state.missing & ~access.written,
+            missing=self.accesses.parts.after(op, state.missing, access.written),
         )
 
     def _pending(self, op: Operation, state: _State) -> _State:

@@ -2,17 +2,20 @@
 
 %v = memref.subview %a[0] [8] [1]        32 of 64 bytes
 tgraph.negate ... outs(%v)
-tgraph.tanh %a ...                       fault: reads all 64
+memref.copy %a, %b                       also 32 of 64 bytes
+tgraph.tanh %b ...                       fault: reads all 64
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
+from xdsl.dialects import memref
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects.diagnostics import name_of
 from ..dialects.memory import overwrites, says_effects
-from ..dialects.tgraph.base import element_bytes
+from ..dialects.tgraph.base import AnyMemRef, element_bytes
 from .buffers import ArenaBuffer, numbers_of
 from .extents import Extent, covered, extent_of
 from .pointees import ONE_REGION_RUNS
@@ -48,6 +51,50 @@ class Parts:
                 if name_of(store) in _STORES and (runs := _most_runs(store)):
                     self._stored[store] = runs * element_bytes(store.operands[0].type)
                     self._bit[store] = self._add(number, store)
+        self._copied = self._parts_copied(buffers)
+
+    def _parts_copied(
+        self, buffers: Sequence[ArenaBuffer]
+    ) -> Mapping[Operation, Sequence[tuple[int, int]]]:
+        """By copy of a whole buffer to a whole buffer: the bits of the source, each
+        with the bit of the same part of the target, to which missing parts are
+        added."""
+        number_of = {buffer.value: number for number, buffer in enumerate(buffers)}
+        copies = {
+            copy: (number_of[copy.source], number_of[copy.destination])
+            for copy in (use.operation for value in number_of for use in value.uses)
+            if isinstance(copy, memref.CopyOp)
+            and copy.source in number_of
+            and copy.destination in number_of
+            and _are_alike(copy)
+        }
+        pending = list(dict.fromkeys(copies.values()))
+        for source, target in pending:  # grows during the loop
+            known = self._parts[target]
+            new = [part for part in self._parts[source] if part not in known]
+            for part in new:
+                self._add(target, part)
+            if new:
+                pending += [pair for pair in copies.values() if pair[0] == target]
+        return {
+            copy: [
+                (1 << source, 1 << target),
+                *(
+                    (bit, self._parts[target][part])
+                    for part, bit in self._parts[source].items()
+                ),
+            ]
+            for copy, (source, target) in copies.items()
+        }
+
+    def after(self, op: Operation, missing: int, written: int) -> int:
+        """The bits that are not written after `op`, which writes the bits `written`. A
+        copy of a whole buffer writes only the parts that its source has."""
+        left = missing & ~written
+        for bit, copied in self._copied.get(op, ()):
+            if missing & bit:
+                left |= copied
+        return left
 
     def _add(self, number: int, part: Extent | Operation) -> int:
         parts = self._parts[number]
@@ -95,6 +142,12 @@ class Parts:
         extents = [part for part in written if isinstance(part, Extent)]
         stored = sum(self._stored[p] for p in written if isinstance(p, Operation))
         return min(size, covered(extents, size) + stored)
+
+
+def _are_alike(copy: memref.CopyOp) -> bool:
+    """Whether equal indices of both buffers have equal offsets."""
+    source, target = (cast(AnyMemRef, value.type) for value in copy.operands)
+    return source.get_strides() == target.get_strides()
 
 
 def _most_runs(op: Operation) -> int | None:

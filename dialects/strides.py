@@ -25,6 +25,20 @@ def rows_of(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int] | N
     return rows[0][1], rows[1][0]
 
 
+def has_distinct_elements(shape: Sequence[int], strides: Sequence[int | None]) -> bool:
+    """Whether different indices are known to refer to different elements. Each stride
+    must exceed the span of the dimensions with smaller strides."""
+    span = 0
+    known = [abs(stride) for stride in strides if stride is not None]
+    if len(known) != len(shape):
+        return False
+    for stride, size in sorted(zip(known, shape, strict=True)):
+        if size != 1 and stride <= span:
+            return False
+        span += (size - 1) * stride
+    return True
+
+
 def reshaped_strides(
     shape: Sequence[int], strides: Sequence[int], target: Sequence[int]
 ) -> tuple[int, ...] | None:

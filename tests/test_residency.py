@@ -54,9 +54,19 @@ def problems(draw: st.DrawFn) -> ResidencyProblem:
 
 
 def with_parts(problem: ResidencyProblem, random: Random) -> ResidencyProblem:
-    """The problem, in which some uses access only parts of an evicted value."""
+    """The problem with some uses that access, or copy, parts of an evicted value."""
     gaps = list(problem.gaps)
-    for number, (gap, next) in enumerate(pairwise(problem.gaps)):
+    copied = {
+        (gap.value, step): random.randrange(problem.sizes[gap.value])
+        for gap in gaps
+        for step in (gap.start - 1, gap.end)
+        if gap.direct[0] and random.random() < 0.5
+    }
+    for number, gap in enumerate(gaps):
+        ends = (copied.get((gap.value, step), 0) for step in (gap.start - 1, gap.end))
+        before, after = ends
+        gaps[number] = replace(gap, staged=(before, after))
+    for number, (gap, next) in enumerate(pairwise(gaps)):
         if gap.value == next.value and gap.direct[1]:
             gaps[number] = replace(gap, saving=random.randint(0, gap.cost))
     return replace(problem, gaps=gaps)
@@ -77,25 +87,27 @@ def written_again(problem: ResidencyProblem, random: Random) -> ResidencyProblem
     return replace(problem, gaps=gaps, first=first)
 
 
-def is_free(problem: ResidencyProblem, away: set[int], value: int, step: int) -> bool:
-    """Whether the bytes of a value are free in `step`, according to the definition."""
+def freed(problem: ResidencyProblem, away: set[int], value: int, step: int) -> int:
+    """The bytes of a value that are free in a step, by the definition."""
+    size = problem.sizes[value]
     gaps = [(i, g) for i, g in enumerate(problem.gaps) if g.value == value]
     if any(g.start <= step < g.end and i in away for i, g in gaps):
-        return True
+        return size
     around = [i for i, g in gaps if step in (g.start - 1, g.end)]
     is_direct = {g.direct[step == g.end] for i, g in gaps if i in around}
-    return is_direct == {True} and all(index in away for index in around)
+    if is_direct != {True} or not all(index in away for index in around):
+        return 0
+    (staged,) = {g.staged[step == g.end] for i, g in gaps if i in around}
+    return size - staged
 
 
 def fits(problem: ResidencyProblem, away: set[int]) -> bool:
-    freed = [
-        sum(
-            size * is_free(problem, away, value, step)
-            for value, size in enumerate(problem.sizes)
-        )
+    values = range(len(problem.sizes))
+    free = [
+        sum(freed(problem, away, value, step) for value in values)
         for step in range(len(problem.live))
     ]
-    pairs = zip(problem.live, freed, strict=True)
+    pairs = zip(problem.live, free, strict=True)
     return all(bytes - free <= problem.capacity for bytes, free in pairs)
 
 
@@ -157,6 +169,27 @@ def test_small_problems_are_solved(problem: ResidencyProblem) -> None:
     if wanted is not None:
         assert found.bound <= wanted == found.cost
     assert found == cheapest(problem)
+
+
+@settings(max_examples=examples(50))
+@given(problems())
+def test_uses_may_last_several_steps(problem: ResidencyProblem) -> None:
+    """Two steps for each one have the same optimum."""
+    gaps = [
+        replace(
+            gap,
+            start=2 * gap.start,
+            end=2 * gap.end,
+            direct=(2 * gap.direct[0], 2 * gap.direct[1]),
+        )
+        for gap in problem.gaps
+    ]
+    live = [bytes for bytes in problem.live for _ in range(2)]
+    found = cheapest(replace(problem, live=live, gaps=gaps))
+    wanted = least(problem)
+    assert found.fits == (wanted is not None)
+    if wanted is not None:
+        assert found.bound <= wanted == found.cost
 
 
 @settings(max_examples=examples(200))

@@ -1,13 +1,14 @@
 """Tests that `plan-spill` moves buffers that branches and loops forward."""
 
 import re
+from collections.abc import Sequence
 from random import Random
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memref_programs import memref_program
+from memref_programs import function, memref_program
 from modules import parse, run
 from sampling import examples
 from spilled_programs import assert_same_bytes, function_of, on, peak
@@ -26,6 +27,7 @@ from tensorplan.runtime.executor import Executable
 
 M = "memref<16xf32>"
 STRIDED = "memref<16xf32, strided<[1], offset: ?>>"
+P = "memref<4xf32, strided<[1], offset: ?>>"
 PART = "memref<4xf32, strided<[1], offset: 2>>"
 COPY = '"memref.copy"'
 
@@ -411,3 +413,50 @@ def test_random_programs(random: Random) -> None:
         return
     assert_same_bytes(module, planned, paths=8)
     assert str(run(spilled, PlanSpill())) == str(spilled)
+
+
+def exchanging(names: Sequence[str], trips: int) -> str:
+    """A loop that rotates buffers: each iteration computes the last from the first. An
+    iteration needs two more buffers at once."""
+    args = [f"%{name}o" for name in names]
+    starts = ", ".join(f"{arg} = %{n}" for arg, n in zip(args, names, strict=True))
+    results = [f"%{name}r" for name in names]
+    types = ", ".join([M] * len(names))
+    first, last = names[0] + "o", names[-1] + "o"
+    return function(
+        f"%x: {M}, %y: {M}, %z: {M}, %u: {M}",
+        [
+            *(f"%end = arith.constant {trips} : index", *map(alloc, names)),
+            *(line for name in names for line in (copy("x", name), read(name))),
+            f"{', '.join(results)} = scf.for %i = %zero to %end step %one "
+            f"iter_args({starts}) -> ({types}) {{",
+            *(
+                copy(first, last),
+                f"%p = memref.subview %{last}[%i] [4] [1] : {M} to {P}",
+            ),
+            *(f"%q = memref.subview %z[%i] [4] [1] : {M} to {P}", copy("q", "p", P)),
+            *(*busy("l"), *seen(last)),
+            f"scf.yield {', '.join([args[-1], *args[:-1]])} : {types}",
+            *("}", *busy("e")),
+            *(line for name in names for line in (copy(f"{name}r", "y"), read("y"))),
+            copy(f"{names[0]}r", "u"),
+        ],
+    )
+
+
+@pytest.mark.parametrize("names", ["ab", "abd"])
+@pytest.mark.parametrize("trips", [7, 8])
+def test_buffers_that_a_loop_exchanges_move(names: str, trips: int) -> None:
+    text = exchanging(names, trips)
+    module = on(text, 4 * 64 + 64 * (1 + len(names)), COPY)
+    with pytest.raises(LocatedError, match="expected at most"):
+        run(module, PlanMemory())
+    spilled = run(module, PlanSpill())
+    assert '"slow">' in str(spilled)
+    assert_same_bytes(module, spilled)
+    assert_same_bytes(module, run(spilled, PlanMemory()))
+
+
+def test_a_loop_that_exchanges_buffers_too_seldom_stays() -> None:
+    module = on(exchanging("ab", 1), 4 * 64 + 3 * 64, COPY)
+    assert str(run(module, PlanSpill())).count("scf.for") == 1

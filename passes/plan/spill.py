@@ -25,7 +25,17 @@ the contents of some buffers move to the slower memory between two uses. If the 
 lets an operation access the slower memory, the operation uses the contents there: a
 buffer may even stay there for its whole life. Such an access costs as much as a copy of
 the bytes that the operation accesses. For other operations, the contents are copied
-back; they are copied out only if they were written since the last copy.
+back; they are copied out only if they were written since the last copy. An operation
+that accesses a single view of the buffer, such as a tile, gets a copy of that part.
+Successive operations on the same view share a copy, unless only separate copies fit:
+
+    %tile = memref.subview %0[%i, 0] [8, 64] [1, 1]
+    %1 = memref.alloc() : memref<8x64xf32, "sram">
+    memref.copy %tile, %1                    // unless the operation overwrites it
+    linalg.exp ins(%1) outs(%1)
+    memref.copy %1, %tile                    // if the operation writes it
+    memref.dealloc %1
+
 planning/scheduling/residency.py chooses the contents that minimize the time of copies,
 as it does for tgraph-offload, but each copy is a memref.copy, which nothing overlaps.
 The cost of copies in a loop body is multiplied by the number of iterations.
@@ -50,25 +60,27 @@ and one copy out in each block that writes it.
 
 The buffers that branches, loops and blocks forward are first united into one buffer,
 which these access like any other (spilling/forwarded.py). If the arena fits in no other
-way, buffers that are live at the same time as the united one are copied into it, unless
-that changes the results.
+way, loops that exchange buffers are unrolled (spilling/exchanged.py), and buffers that
+are live at the same time as the united one are copied into it, unless that changes the
+results.
 
 If no placement fits, more contents move. Remarks report each move.
 
 Needs: level 2, and a target.
 Leaves: level 2.
 Does not: move arguments; move buffers of which only a view is forwarded, that a loop
-rotates through several slots, that blocks of `cf` may read before writing, that another
-region frees, or whose symbolic size has no bound; change functions with streams or
-barriers; overlap copies with other operations; or fail if no choice fits. In that case,
-it leaves the arena with the fewest bytes, and plan-memory reports the error.
+of unknown trip count rotates through several slots, that blocks of `cf` may read before
+writing, that another region frees, or whose symbolic size has no bound; copy parts of
+symbolic size; change functions with streams or barriers; overlap copies with other
+operations; or fail if no choice fits. In that case, it leaves the arena with the fewest
+bytes, and plan-memory reports the error.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
-from typing import cast
+from itertools import accumulate, pairwise
+from typing import NamedTuple, cast
 
 from xdsl.context import Context
 from xdsl.dialects import memref, scf
@@ -99,7 +111,9 @@ from ...dialects.diagnostics import (
     place_of,
     remark,
 )
-from ...dialects.memory import is_view, says_effects
+from ...dialects.memory import is_view, overwrites, says_effects
+from ...dialects.sizes.symbolic import names_in
+from ...dialects.strides import has_distinct_elements
 from ...dialects.target_memory import (
     Copies,
     TargetMemory,
@@ -119,6 +133,7 @@ from ...planning.scheduling.residency import (
 from ..options import MemoryOptions
 from .memory import PlanMemory
 from .placement.arena import Arena
+from .spilling.exchanged import unroll
 from .spilling.forwarded import copy_apart, unite
 
 ROUNDS = 8
@@ -154,9 +169,14 @@ class PlanSpill(ModulePass, MemoryOptions):
     def _spill(self, func: FuncOp, route: "_Route") -> None:
         arena = self._arena(func, route)
         if arena is not None and arena.dynamic is not None:
+            sizes, allocations = arena.dynamic
+            names = {name: None for a in allocations for name in names_in(a.size)}
+            expected = f'bounds="{", ".join(f"{name}<=..." for name in names)}"'
+            if not names.keys().isdisjoint(sizes.operands):
+                expected = "sizes that follow from the shapes of the arguments"
             remark(
                 f"nothing moves to {route.slower.name}: sizes in {route.memory.name} "
-                "have no bounds",
+                f"have no bounds, expected {expected}",
                 func,
             )
             return
@@ -165,15 +185,24 @@ class PlanSpill(ModulePass, MemoryOptions):
         if reason := route.why_not(func, arena):
             remark(f"nothing moves to {route.slower.name}: {reason}", func)
             return
-        if unite(func, ControlFlow(func), arena):
-            arena = self._arena(func, route)
         while arena is not None:
-            spilling = _Spilling(func, arena, route, self.exact, self.strategy)
-            step = spilling.step_without_room
-            if step is None or not copy_apart(func, spilling.flow, arena, step):
-                spilling.run()
-                return
-            arena = self._arena(func, route)
+            if unite(func, ControlFlow(func), arena):
+                arena = self._arena(func, route)
+                continue
+            given = func, arena, route, self.exact, self.strategy
+            spilling = _Spilling(*given, shares=True)
+            if not spilling.choose():
+                spilling = _Spilling(*given, shares=False)
+                step = spilling.step_without_room
+                if step is not None and (
+                    unroll(func, arena.space)
+                    or copy_apart(func, spilling.flow, arena, step)
+                ):
+                    arena = self._arena(func, route)
+                    continue
+                spilling.choose()
+            spilling.run()
+            return
 
     def _arena(self, func: FuncOp, route: "_Route") -> Arena | None:
         planner = PlanMemory(**self.shared(MemoryOptions))
@@ -207,25 +236,54 @@ class _Route:
         """The times of a copy of `size` bytes out, and of one back; at least 1."""
         return 1 + self.out.time(size), 1 + self.back.time(size)
 
-    def saved(self, use: ResidentUse, size: int, *, is_stored: bool) -> int:
-        """The time by which copies of all `size` bytes exceed a direct access to the
-        slower memory by `use`. `is_stored` includes the copy out after a write."""
-        (out, back), (out_part, back_part) = map(self.times, (size, _part(use, size)))
-        saved = back - back_part * use.reads
-        return saved + (out - out_part) * (use.writes and is_stored)
+    def saved(self, remote: "_Remote", size: int, *, is_stored: bool) -> int:
+        """The time by which copies of all `size` bytes exceed the accesses of a use
+        while the contents are away. `is_stored` includes the copy out after a write."""
+        _, back = self.times(size)
+        _, read = self.times(remote.reads) if remote.reads else (0, 0)
+        return back - read + is_stored * self.saved_out(remote, size)
 
-    def is_direct(self, use: ResidentUse) -> bool:
+    def saved_out(self, remote: "_Remote", size: int) -> int:
+        """The time by which a copy out of all `size` bytes exceeds the writes of a use
+        while the contents are away."""
+        out, written = (self.times(bytes)[0] for bytes in (size, remote.writes))
+        return out - written if remote.writes else 0
+
+    def remote(self, use: ResidentUse, size: int) -> "_Remote | None":
+        """How `use` accesses a buffer of `size` bytes in the slower memory; None if it
+        needs the whole buffer in the faster memory."""
+        is_own = all(op is use.op and says_effects(op) for op, _ in use.accesses)
+        if not is_own:
+            return None
+        if self._is_direct(use):
+            part = _part(use, size)
+            return _Remote(part * use.reads, part * use.writes)
+        (view, *others) = dict.fromkeys(view for _, view in use.accesses)
+        type = cast(AnyMemRef, view.type)
+        if others or not type.has_static_shape():
+            return None
+        part = type.element_count() * element_bytes(type.element_type)
+        is_read = use.reads or not overwrites(use.op, view)
+        strides = type.get_strides() or [None]
+        if not 0 < part < size:
+            return None
+        if use.writes and not has_distinct_elements(type.get_shape(), strides):
+            return None
+        if not _takes(use.op, view, _contiguous(type)):
+            return None
+        return _Remote(part * is_read, part * use.writes, view, part)
+
+    def _is_direct(self, use: ResidentUse) -> bool:
         """Whether the operation of `use` may access the buffer in the slower memory."""
         name, slower = name_of(use.op), self.slower
         if isinstance(use.op, memref.CopyOp) and not self._is_copied(use):
-            return False
-        if any(op is not use.op or not says_effects(op) for op, _ in use.accesses):
             return False
         if use.reads and not slower.may_read(name):
             return False
         if use.writes and not slower.may_write(name):
             return False
-        return all(_takes(op, view, slower) for op, view in use.accesses)
+        space = slower.memory_space
+        return all(_takes(op, v, _in_space(v.type, space)) for op, v in use.accesses)
 
     def _is_copied(self, use: ResidentUse) -> bool:
         """Whether the target has a direct route between the slower memory and the other
@@ -238,6 +296,17 @@ class _Route:
             if memory is not slower and target.name not in source.copies:
                 return False
         return True
+
+
+class _Remote(NamedTuple):
+    """How a use accesses contents that are in the slower memory."""
+
+    reads: int  # bytes
+    writes: int  # bytes
+    staged: SSAValue | None = None
+    """The view whose bytes are copied to the faster memory for the use. None if the
+    operation accesses the slower memory."""
+    bytes: int = 0  # of the copy
 
 
 def _part(use: ResidentUse, size: int) -> int:
@@ -254,9 +323,9 @@ def _part(use: ResidentUse, size: int) -> int:
     return min(bytes, size)
 
 
-def _takes(op: Operation, view: SSAValue, memory: TargetMemory) -> bool:
-    """Whether `op` verifies with its operand `view` in the space of `memory`."""
-    other = create_ssa_value(_in_space(view.type, memory.memory_space))
+def _takes(op: Operation, view: SSAValue, type: AnyMemRef) -> bool:
+    """Whether `op` verifies with a value of `type` as its operand `view`."""
+    other = create_ssa_value(type)
     copy = op.clone()
     copy.operands = [other if v is view else v for v in op.operands]
     try:
@@ -273,6 +342,11 @@ def _in_space(given: Attribute, space: Attribute) -> AnyMemRef:
     return MemRefType(type.element_type, type.shape, type.layout, space)
 
 
+def _contiguous(type: AnyMemRef) -> AnyMemRef:
+    """The type of a buffer for the elements of a view."""
+    return MemRefType(type.element_type, type.shape, memory_space=type.memory_space)
+
+
 @dataclass(slots=True, eq=False)
 class _Moving:
     """A resident that may move to the slower memory, and where it is away.
@@ -284,18 +358,55 @@ class _Moving:
     buffer: int  # its index in the pool
     resident: Resident
     runs: int  # how often its block runs
-    direct: Sequence[bool]  # by use: whether it may access the slower memory
+    remote: Sequence[_Remote | None]
+    """By use: how it accesses the contents while they are away; None if it cannot."""
     inside: Sequence[Sequence["_Moving"]]  # by use: its contents in nested blocks
     span: Steps  # the steps of its block, or of the loop
     loop: ResidentUse | None  # the loop that carries it through its iterations
     is_apart: bool  # whether the buffer holds other contents before or after
+    joined: Set[int]
+    """The positions between two uses that share a copy of a part, if they are away."""
     is_forwarded: bool = False  # whether blocks of `cf` forward it to one another
     away: list[bool] = field(init=False)
     """By position. The first can be True only if the contents enter the block, the last
     only if they are needed after it."""
 
     def __post_init__(self) -> None:
-        self.away = [False] * (len(self.direct) + 1)
+        self.leave(())
+
+    def leave(self, gaps: Collection[int]) -> None:
+        """Makes it away at the positions `gaps` only, and between uses that share a
+        copy of a part if it is away around them."""
+        self.away = [gap in gaps for gap in range(len(self.remote) + 1)]
+        for gap in self.joined:
+            uses = self.sharing(gap)
+            around = [end for end in (uses.start, uses.stop) if end in self.gaps]
+            self.away[gap] = bool(around) and all(end in gaps for end in around)
+
+    def sharing(self, use: int) -> range:
+        """The uses that share a copy of a part with use number `use`, and this one."""
+        start, end = use, use + 1
+        while start in self.joined:
+            start -= 1
+        while end in self.joined:
+            end += 1
+        return range(start, end)
+
+    def steps_away(self, uses: range) -> int:
+        """The number of steps of uses that may run while the contents are away."""
+        if self.remotely(uses) is None:
+            return 0
+        of = self.resident.uses
+        return of[uses.stop - 1].end - of[uses.start].at
+
+    def remotely(self, uses: range) -> "_Remote | None":
+        """How a use, or uses that share a copy, access contents that are away; None if
+        they cannot, or if there are no uses."""
+        first, *others = [self.remote[use] for use in uses] or [None]
+        if first is None or not others:
+            return first
+        writes = max(each.writes for each in (first, *others) if each)
+        return first._replace(writes=writes)
 
     @property
     def all(self) -> Iterator["_Moving"]:
@@ -320,23 +431,23 @@ class _Moving:
         if gap not in self.gaps:
             return False
         start, end = self.steps(gap)
-        uses = [use for use in (gap - 1, gap) if 0 <= use < len(self.direct)]
+        uses = [use for use in (gap - 1, gap) if 0 <= use < len(self.remote)]
         is_at_loop = any(x.loop for use in uses for x in self.inside[use])
         is_at_end = self.may_wrap and gap in (0, len(self.away) - 1)
         return (
             start < end
             or is_at_loop
             or is_at_end
-            or any(self.direct[use] for use in uses)
+            or any(self.remote[use] for use in uses)
         )
 
     def is_away_at(self, use: int) -> bool:
-        """Whether use number `use` accesses the slower memory, or is a loop that copies
-        the contents back in its body."""
+        """Whether use number `use` runs while the contents are away: it accesses them
+        there, or is a loop that copies them back in its body."""
         if any(inner.wraps for inner in self.inside[use]):
             return True
         around = [self.away[gap] for gap in self.around(use)]
-        return self.direct[use] and bool(around) and all(around)
+        return self.remote[use] is not None and bool(around) and all(around)
 
     @property
     def is_own(self) -> bool:
@@ -371,7 +482,7 @@ class _Moving:
     @property
     def absences(self) -> Iterator[tuple[int, int]]:
         """The first and the last position of each absence. Uses in between access the
-        slower memory."""
+        slower memory, or copies of parts."""
         start = None
         for gap, is_away in enumerate([*self.away, False]):
             if start is not None and not (is_away and self.is_away_at(gap - 1)):
@@ -381,10 +492,18 @@ class _Moving:
                 start = gap
 
     @property
+    def copies(self) -> Iterator[tuple[int, range]]:
+        """For each copy of a part: its bytes, and the uses that share it."""
+        for use, remote in enumerate(self.remote):
+            if remote and remote.bytes and use not in self.joined:
+                if self.is_away_at(use):
+                    yield remote.bytes, self.sharing(use)
+
+    @property
     def stays(self) -> Iterator[tuple[int, int]]:
         """The first and the last use of each stay in the faster memory."""
         start = 0
-        if not self.direct:
+        if not self.remote:
             return
         for use, leaves in enumerate([*self.away[1:-1], True]):
             if leaves:
@@ -401,14 +520,16 @@ class _Moving:
         )
 
     @property
-    def memories(self) -> Iterator[Sequence[Steps]]:
-        """For each allocation of its own in the faster memory, the steps in which the
-        allocation may be live."""
-        uses = self.resident.uses
+    def memories(self) -> Iterator[tuple[int, Sequence[Steps]]]:
+        """For each allocation of its own in the faster memory: the bytes, and the steps
+        in which the allocation may be live."""
+        uses, size = self.resident.uses, self.resident.allocation.size
         for start, end in self.stays if self.is_own else ():
             inside = (x for use in self.inside[start : end + 1] for x in use)
             free = [steps for each in inside for steps in each.free]
-            yield without([(uses[start].at, uses[end].end)], free)
+            yield size, without([(uses[start].at, uses[end].end)], free)
+        for bytes, sharing in self.copies:
+            yield bytes, [(uses[sharing.start].at, uses[sharing.stop - 1].end)]
         for each in self.inside:
             for inner in each:
                 yield from inner.memories
@@ -433,12 +554,19 @@ class _Spilling:
     """Spills buffers of one function from one memory."""
 
     def __init__(
-        self, func: FuncOp, arena: Arena, route: _Route, exact: bool, strategy: str
+        self,
+        func: FuncOp,
+        arena: Arena,
+        route: _Route,
+        exact: bool,
+        strategy: str,
+        shares: bool,
     ):
         self.arena = arena
         self.route = route
         self.exact = exact
         self.strategy = strategy
+        self.shares = shares  # whether successive uses share a copy of a part
         self.capacity = max(arena.left or 0, 0)
         self.flow = flow = ControlFlow(func)
         self.own: list[_Moving] = []
@@ -462,15 +590,18 @@ class _Spilling:
         assert block.last_op is not None
         is_elsewhere = block is not resident.allocation.alloc.parent
         first, last = (self.flow.step[op] for op in (block.first_op, block.last_op))
+        size = resident.allocation.size
+        remote = [self.route.remote(use, size) for use in uses]
         moving = _Moving(
             buffer,
             resident,
             repetitions(block.last_op),
-            list(map(self.route.is_direct, uses)),
+            remote,
             [[self._inside(buffer, *each) for each in _passing(use)] for use in uses],
             (first, last),
             None,
             resident.is_own and (is_apart or is_elsewhere),
+            _joined(remote) if self.shares else frozenset(),
         )
         if is_outermost and not resident.is_own:
             moving.is_forwarded = True
@@ -498,14 +629,20 @@ class _Spilling:
             return None
         return self._step_that_needs_most(problem)
 
-    def run(self) -> None:
+    def choose(self) -> bool:
+        """Chooses moves. Returns whether they fit."""
         problem, gaps = self._problem
-        if problem.lowest > self.capacity:
-            self._explain_the_least(problem)
         for chosen in self._choices(problem):
             self._take(gaps[index] for index in chosen)
             if self._peak() <= self.capacity:
-                break
+                return True
+        return False
+
+    def run(self) -> None:
+        """Makes the chosen moves."""
+        problem, _ = self._problem
+        if problem.lowest > self.capacity:
+            self._explain_the_least(problem)
         self._explain()
         moved = [each for each in self.own if each.is_changed]
         lying: dict[int, SSAValue] = {}  # the slower memory, by forwarded buffer
@@ -521,10 +658,11 @@ class _Spilling:
             _erase_unused(allocation.alloc.memref)
 
     def _take(self, gaps: Iterable[tuple[_Moving, int]]) -> None:
-        for each in self.moving:
-            each.away = [False] * len(each.away)
+        taken: dict[_Moving, list[int]] = {}
         for each, gap in gaps:
-            each.away[gap] = True
+            taken.setdefault(each, []).append(gap)
+        for each in self.moving:
+            each.leave(taken.get(each, ()))
 
     @cached_property
     def _problem(self) -> tuple[ResidencyProblem, Sequence[tuple[_Moving, int]]]:
@@ -558,24 +696,38 @@ class _Spilling:
                     if uses[gap - 1].writes and not is_begun:
                         first.append(out)
                         contents = len(first) - 1
-                direct = (
-                    gap > 0 and each.direct[gap - 1],
-                    gap < len(uses) and each.direct[gap],
-                )
-                if not each.may_leave(gap):
+                if gap in each.joined or not each.may_leave(gap):
                     continue
+                earlier, later = range(0), range(gap, gap)
+                if gap:
+                    earlier = each.sharing(gap - 1)
+                if gap < len(uses):
+                    later = each.sharing(gap)
+                before, after = map(each.remotely, (earlier, later))
                 start, end = each.steps(gap)
                 wraps = each.may_wrap and gap in (0, len(uses))
                 cost, what = (0, wrapping) if wraps else (back, contents)
-                is_between = gap + 1 in each.gaps
+                is_between = later.stop in each.gaps
                 saving = 0
-                if direct[1] and (is_between or not wraps):
-                    saved = self.route.saved(uses[gap], size, is_stored=is_between)
+                if after and (is_between or not wraps):
+                    saved = self.route.saved(after, size, is_stored=is_between)
                     saving = saved * each.runs
                 if not is_between:
                     cost, saving = cost - saving, 0
+                if before and earlier.start not in each.gaps and not wraps:
+                    cost -= self.route.saved_out(before, size) * each.runs
                 numbers[each, gap] = len(gaps)
-                gaps.append(Gap(number, start, end, cost, what, direct, saving))
+                gaps.append(
+                    Gap(
+                        *(number, start, end, cost, what),
+                        direct=(each.steps_away(earlier), each.steps_away(later)),
+                        staged=(
+                            before.bytes if before else 0,
+                            after.bytes if after else 0,
+                        ),
+                        saving=saving,
+                    )
+                )
                 found.append((each, gap))
         forwarded: dict[int, list[int]] = {}  # by buffer: the gaps at block ends
         for each in self.own:
@@ -676,12 +828,12 @@ class _Spilling:
             for each in own.get(index, ()):  # nested blocks before those around them
                 if not each.is_changed:
                     continue
-                for steps in each.memories:
+                for size, steps in each.memories:
                     if live := common(left, steps):
-                        yield _named(buffer, live)
+                        yield _named(buffer, size, live)
                 left = without(left, each.instead)
             if left:
-                yield _named(buffer, left)
+                yield _named(buffer, buffer.size, left)
 
     def _explain_the_least(self, problem: ResidencyProblem) -> None:
         """Reports the operation at which too many bytes are live after all possible
@@ -737,9 +889,17 @@ class _Spilling:
                 )
 
 
-def _named(buffer: Buffer, live: Sequence[Steps]) -> Buffer:
-    """A copy of `buffer` that is live in the ranges `live`, which may touch."""
-    return buffer_of(buffer.id, buffer.size, merged(live), buffer.alignment)
+def _joined(remote: Sequence[_Remote | None]) -> Set[int]:
+    """The positions between two uses that access copies of the same view."""
+    staged = [each and each.staged for each in remote]
+    pairs = enumerate(pairwise(staged), 1)
+    return {gap for gap, (view, next) in pairs if view is next is not None}
+
+
+def _named(buffer: Buffer, size: int, live: Sequence[Steps]) -> Buffer:
+    """A buffer like `buffer`, of `size` bytes, that is live in the ranges `live`, which
+    may touch."""
+    return buffer_of(buffer.id, size, merged(live), buffer.alignment)
 
 
 def _when(each: _Moving, first: int, last: int) -> str:
@@ -797,6 +957,8 @@ class _Rewriting:
         self.views: dict[tuple[SSAValue, SSAValue, Block | None], SSAValue] = {}
         """The views of new memory, by the buffer's view that each one replaces, the new
         memory, and the block."""
+        self.part: SSAValue = self.alloc.memref  # the current copy of a part
+        self.is_changed = False  # whether it was written
         self.last: dict[Operation, Operation] = {}
         """By operation: the last operation that was inserted after it."""
 
@@ -836,10 +998,12 @@ class _Rewriting:
             if each is self.each:
                 self.use = op
             if each.is_away_at(number):
-                if each.direct[number]:
+                if (remote := each.remote[number]) and remote.staged is not None:
+                    self._stage(each, number, remote)
+                elif remote:
                     self._give(resident, op, self._slow())
-                is_stored = self._pass(each, number, None, is_stored)
-                is_stored |= use.writes or not number
+                self._pass(each, number, None, is_stored)
+                is_stored = True
                 here = None
                 continue
             if here is None:
@@ -881,6 +1045,27 @@ class _Rewriting:
         for inner in changed:
             self._change(inner, is_stored and (wraps or not (is_loop and use.writes)))
         return is_stored and (wraps or not use.writes)
+
+    def _stage(self, each: _Moving, number: int, remote: _Remote) -> None:
+        """Gives use `number` a copy of the view that it accesses."""
+        view = remote.staged
+        assert view is not None
+        op = each.resident.uses[number].op
+        there = self._view(view, self._slow(), op)
+        if number not in each.joined:
+            type = _contiguous(cast(AnyMemRef, view.type))
+            made = memref.AllocOp((), (), type, self.alloc.alignment)
+            made.memref.name_hint = self.alloc.memref.name_hint
+            self._before(op, made)
+            self.part, self.is_changed = made.memref, False
+            if remote.reads and (number or each.resident.enters):
+                self._before(op, memref.CopyOp(there, self.part))
+        self.is_changed |= remote.writes > 0
+        op.operands = [self.part if v is view else v for v in op.operands]
+        if number + 1 not in each.joined:
+            if self.is_changed:
+                self._after(op, memref.CopyOp(self.part, there))
+            self._after(op, memref.DeallocOp.get(self.part))
 
     def _slow(self) -> SSAValue:
         """The allocation in the slower memory, for the current use and later ones."""

@@ -87,15 +87,16 @@ def _cover(model: Any, problem: ResidencyProblem, away: list[Any]) -> None:
     for index, gap in enumerate(problem.gaps):
         size = choice.size(index)
         before, after = choice.neighbors(index)
-        is_direct, is_direct_after = gap.direct
-        start = max(gap.start - (is_direct and before is None), 0)
+        steps, steps_after = gap.direct
+        start = max(gap.start - steps * (before is None), 0)
         for step in range(start, gap.end):
-            freeing[step].append(size * away[index])
-        if is_direct_after and gap.end < last:
-            both = away[index]
-            if after is not None:
-                both = _both(model, both, away[after])
-            freeing[gap.end].append(size * both)
+            staged = gap.staged[0] if step < gap.start else 0
+            freeing[step].append((size - staged) * away[index])
+        both = away[index]
+        if steps_after and after is not None:
+            both = _both(model, both, away[after])
+        for step in range(gap.end, min(gap.end + steps_after, last)):
+            freeing[step].append((size - gap.staged[1]) * both)
     for bytes, terms in zip(problem.live, freeing, strict=True):
         if bytes > problem.capacity:
             model.add(sum(terms) >= bytes - problem.capacity)

@@ -6,8 +6,9 @@
 
 While a value is away, its bytes are free. The first chosen gap of a value costs a copy
 out, and each gap costs a copy in, or a read of the other memory: of the same bytes, or
-fewer if only a part is read. The cheapest choice that brings every step to the capacity
-solves a covering problem: gaps must free enough bytes in each step above the capacity.
+fewer if only a part is read. For its step, a use may copy in only the part that it
+accesses. The cheapest choice that brings every step to the capacity solves a covering
+problem: gaps must free enough bytes in each step above the capacity.
 
 Prices of bytes in each step, by subgradients of the Lagrangian dual (Held and Karp
 1971), give a lower bound, and rank the gaps. A greedy cover in that order, without
@@ -52,7 +53,7 @@ class Gap:
     """Two uses of a value, and the steps between them.
 
     There are no steps between two uses in one step; with `direct` access, the bytes
-    are free in that step.
+    are free in that step. A use of a part may last several steps.
     """
 
     value: int
@@ -60,11 +61,14 @@ class Gap:
     end: int  # the first later step in which they may not be free
     cost: int  # of being away
     contents: int  # the value's contents since its last write, which a copy out stores
-    direct: tuple[bool, bool] = (False, False)
-    """Whether the uses before and after it may access the value in the other memory."""
+    direct: tuple[int, int] = (0, 0)
+    """The number of steps of the uses before and after it that may access the value in
+    the other memory, or a copy of a part of it; 0 for other uses."""
+    staged: tuple[int, int] = (0, 0)
+    """The bytes of that copy, which are not free in these steps."""
     saving: int = 0
     """The cost saved if the value's next gap is chosen, too: the use between them
-    accesses only a part of the value in the other memory."""
+    accesses only a part of the value."""
     needs: Sequence[int] = ()
     """The gaps, by index, that must be chosen if this one is, and those that they need.
     A value that is away at the start of each iteration of a loop is away around the
@@ -76,7 +80,8 @@ class ResidencyProblem:
     """The live bytes of each step without gaps, and the gaps to choose from.
 
     If a use may access the value in the other memory (`direct`), the value's bytes are
-    also free in the step of the use, provided that it is away on both sides.
+    also free in the step of the use, provided that it is away on both sides. The bytes
+    that the use copies (`staged`) are not.
     """
 
     live: Sequence[int]  # bytes, by step
@@ -170,11 +175,42 @@ class Choice:
         start, end = gap.start, gap.end
         if any(gap.direct):
             before, after = self.neighbors(index)
-            is_direct, is_direct_after = gap.direct
-            start -= is_direct and (before is None or self.taken[before])
-            end += is_direct_after and (after is None or self.taken[after])
+            steps, steps_after = gap.direct
+            start -= steps * (before is None or self.taken[before])
+            end += steps_after * (after is None or self.taken[after])
         last = len(self._before) - 1
         return self._before[max(start, 0)], self._before[min(end, last)]
+
+    def freed_bytes(self, index: int, start: int, end: int) -> Integers | int:
+        """The bytes that a gap frees at each position of its `reach`."""
+        size = self.size(index)
+        kept = self.kept(index, start, end)
+        if not kept:
+            return size
+        freed = np.full(end - start, size)
+        for position, bytes in kept:
+            freed[position - start] -= bytes
+        return freed
+
+    def kept(self, index: int, start: int, end: int) -> Sequence[tuple[int, int]]:
+        """The positions of its `reach` in which the uses around a gap copy parts of the
+        value, with the bytes of the parts."""
+        gap = self.problem.gaps[index]
+        if not any(gap.staged):
+            return ()
+        before, after = gap.direct
+        uses = range(gap.start - before, gap.start), range(gap.end, gap.end + after)
+        steps = {
+            step: bytes
+            for use, bytes in zip(uses, gap.staged, strict=True)
+            for step in use
+        }
+        return [
+            (position, bytes)
+            for step, bytes in steps.items()
+            if start <= (position := self._before[step]) < end
+            if self._before[step + 1] > position
+        ]
 
     def together(self, index: int) -> Sequence[int]:
         """The gaps that are chosen, or dropped, together with `index`, the first."""
@@ -218,7 +254,8 @@ class Choice:
         freed = 0
         for each in self.together(index):
             start, end = self.reach(each)
-            freed += int(self.over[start:end].clip(0, self.size(each)).sum())
+            bytes = self.freed_bytes(each, start, end)
+            freed += int(self.over[start:end].clip(0, bytes).sum())
         return freed
 
     def is_superfluous(self, index: int) -> bool:
@@ -227,16 +264,16 @@ class Choice:
         over = self.over if len(together) == 1 else self.over.copy()
         for each in together[1:]:
             start, end = self.reach(each)
-            over[start:end] += self.size(each)
+            over[start:end] += self.freed_bytes(each, start, end)
             if over[start:end].max(initial=0) > 0:
                 return False
         start, end = self.reach(index)
-        size = self.size(index)
-        return bool(over[start:end].max(initial=-size) <= -size)
+        after = over[start:end] + self.freed_bytes(index, start, end)
+        return bool(after.max(initial=0) <= 0)
 
     def take(self, index: int) -> None:
         for each in self.together(index):
-            self._change(each, -self.size(each))
+            self._change(each, -1)
             self.cost += self._price_alone(each)
             self.taken[each] = True
             self.count[self.problem.gaps[each].contents] += 1
@@ -246,11 +283,11 @@ class Choice:
             self.cost -= self._price_alone(each)
             self.taken[each] = False
             self.count[self.problem.gaps[each].contents] -= 1
-            self._change(each, self.size(each))
+            self._change(each, 1)
 
-    def _change(self, index: int, bytes: int) -> None:
+    def _change(self, index: int, sign: int) -> None:
         start, end = self.reach(index)
-        self.over[start:end] += bytes
+        self.over[start:end] += sign * self.freed_bytes(index, start, end)
 
     @property
     def gaps(self) -> list[int]:
@@ -422,6 +459,14 @@ class _Dual:
             for size in dict.fromkeys(sizes.tolist())
         }
         """By size, the gaps of such values, and the most that one frees by step."""
+        kept = [
+            (number, position, max(bytes - max(every.size(i) - over[position], 0), 0))
+            for number, i in enumerate(self.gaps)
+            for position, bytes in every.kept(i, *reaches[i])
+        ]
+        self.keeping, self.kept_at, self.kept = np.array(kept, int).reshape(-1, 3).T
+        """The gaps with copies of parts, the positions of these, and how much less than
+        that each one frees there."""
         self.work = int((self.ends - self.starts + OVERHEAD).sum())
         self.gains = np.zeros(len(self.gaps))
         self.profits = -self.first
@@ -431,6 +476,7 @@ class _Dual:
         for gaps, freed in self.by_size.values():
             before = np.concatenate(([0.0], np.cumsum(self.prices * freed)))
             self.gains[gaps] = before[self.ends[gaps]] - before[self.starts[gaps]]
+        np.subtract.at(self.gains, self.keeping, self.prices[self.kept_at] * self.kept)
         saved = np.maximum(self.gains - self.costs, 0)
         contents = np.bincount(self.contents, saved, len(self.first))
         self.profits = contents - self.first
@@ -452,6 +498,7 @@ class _Dual:
             np.add.at(count, self.starts[away], 1)
             np.add.at(count, self.ends[away], -1)
             missing -= np.cumsum(count)[:-1] * freed
+        np.add.at(missing, self.kept_at, self.kept * is_away[self.keeping])
         scale = distance / (_total(missing * missing) or 1.0)
         self.prices = np.maximum(self.prices + scale * missing, 0)
 

@@ -1,6 +1,6 @@
 """Random programs that exceed their memory, and the output of plan-spill for them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from random import Random
 
@@ -123,16 +123,71 @@ def straight_program(random: Random) -> str:
     return function(arguments, lines)
 
 
+def tiled_program(random: Random) -> str:
+    """A program that reads and writes parts of two buffers, at constant offsets and in
+    loops over tiles. Both are seldom needed as a whole, and others need room."""
+    whole, tile = "memref<64xf32>", "memref<8xf32, strided<[1], offset: ?>>"
+    names = (f"%v{n}" for n in count())
+    buffers = ["%a", "%b"]
+
+    def copied(source: str, target: str, type: str) -> str:
+        return f"linalg.copy ins({source} : {type}) outs({target} : {type})"
+
+    def part(of: str, offset: str) -> str:
+        return f"memref.subview {of}[{offset}] [8] [1] : {whole} to {tile}"
+
+    def accesses(offset: str) -> Iterator[str]:
+        """Yields several operations on two tiles."""
+        views: list[str] = []
+        for of in random.sample([*buffers, "%o"], 2):
+            at = random.choice([offset, offset, "%zero", "%eight"])
+            yield f"{(view := next(names))} = {part(of, at)}"
+            views.append(view)
+        for _ in range(random.randint(1, 3)):
+            source, target = random.sample(views, 2)
+            yield copied(source, target, tile)
+
+    def step() -> Iterator[str]:
+        match random.choice(["fill", "crowd", "crowd", "part", "loop", "loop", "out"]):
+            case "fill":
+                yield copied("%i", random.choice(buffers), whole)
+            case "crowd":
+                name = next(names)
+                yield f"{name} = memref.alloc() : {whole}"
+                yield copied("%i", name, whole)
+                yield copied(name, "%o", whole)
+                yield f"memref.dealloc {name} : {whole}"
+            case "part":
+                yield from accesses(random.choice(["%eight", "%zero"]))
+            case "loop":
+                index = next(names)
+                yield f"scf.for {index} = %zero to %end step %eight {{"
+                yield from accesses(index)
+                yield "}"
+            case _:
+                yield copied(random.choice(buffers), "%o", whole)
+
+    lines = ["%eight = arith.constant 8 : index", "%end = arith.constant 64 : index"]
+    for name in buffers:
+        lines += [f"{name} = memref.alloc() : {whole}", copied("%i", name, whole)]
+    for _ in range(random.randint(3, 12)):
+        lines += step()
+    lines += [copied(name, "%o", whole) for name in buffers]
+    return function(f"%i: {whole}, %o: {whole}", lines)
+
+
 def peak(module: ModuleOp) -> int:
     """The size in bytes of the arena of the default memory."""
     planned = run(module, PlanMemory())
     return sum(p.size for p in check_plan(planned) if p.device == "" and not p.argument)
 
 
-def fitted(random: Random, *first: ModulePass) -> tuple[ModuleOp, ModuleOp]:
+def fitted(
+    random: Random, *first: ModulePass, program: Callable[[Random], str] | None = None
+) -> tuple[ModuleOp, ModuleOp]:
     """A random program that exceeds its memory, after the passes `first`, and the
     output of plan-spill for it."""
-    text = straight_program(random)
+    text = (program or straight_program)(random)
     accesses = '"memref.copy"' + ', "linalg.copy"' * random.randint(0, 1)
     module = run(on(text, 1 << 20, accesses), *first)
     given, _ = argument_bytes(function_of(module), NoneAttr(), {})
