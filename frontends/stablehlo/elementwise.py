@@ -83,7 +83,8 @@ def _batch_norm_inference(c: Conversion) -> Values:
 
 
 def _bitcast_convert(c: Conversion) -> Values:
-    return (bitcast(TensorBuilder(c.into, c.op.location), *c.inputs, c.result_type),)
+    (x,) = c.inputs
+    return (bitcast(TensorBuilder(c.into, c.op.location), x, c.result_type),)
 
 
 def _reduce_precision(c: Conversion) -> Values:

@@ -194,7 +194,7 @@ def _fractional_max_pool(
     is_single = x.dim() == rank + 1
     images = x.unsqueeze(0) if is_single else x
     *outer, _ = samples.shape
-    places = 0
+    places: Any = 0
     for axis in range(rank):
         whole, parts, width = images.shape[axis + 2], count[axis], size[axis]
         # Like the operands, places are computed in the type of x.

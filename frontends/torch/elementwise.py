@@ -5,7 +5,7 @@ from math import log, pi
 from typing import Any, cast
 
 from xdsl.dialects.builtin import AnyFloat, IntegerType, f32, f64, i1
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.base import TensorOp
@@ -193,15 +193,14 @@ def _copy_sign(c: AtenCall) -> SSAValue:
     return c.apply(e.SelectOp, negative, c.emit(e.NegateOp, size), size)
 
 
-_FIELDS = {f32: (23, 8), f64: (52, 11)}
+_FIELDS: Mapping[Attribute, tuple[int, int]] = {f32: (23, 8), f64: (52, 11)}
 """The bits of the fraction and of the exponent of a float."""
 
 
 def _mantissa_and_exponent(c: AtenCall) -> Results:
     """`frexp`, on the bits of floats. Subnormal numbers are scaled first."""
     x = at_least_f32(c, c["self"])
-    element = cast(AnyFloat, type_of(x).element_type)
-    fraction, width = _FIELDS[element]
+    fraction, width = _FIELDS[type_of(x).element_type]
     most = (1 << width) - 1
     size = c.emit(e.AbsOp, x)
     is_subnormal = compare(c, size, "LT", 2.0 ** (2 - (1 << (width - 1))))
