@@ -421,6 +421,43 @@ class NumberOfConstant(RewritePattern):
             _merge(rewriter, op, source, ConstantOp(number, op.result.type))
 
 
+class GatherOfOnePlace(RewritePattern):
+    """A gather whose indices are one constant number -> a slice, broadcast to all of
+    its places, such as the embedding of one token type."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: GatherOp, rewriter: PatternRewriter) -> None:
+        place, (x, indices) = _integer(op.inputs[1]), op.inputs
+        is_known = all(is_static(tensor_type_of(v.type)) for v in (x, indices))
+        batching = op.operand_batching_dims.get_values()
+        if place is None or not is_known or batching or not _plain(op):
+            return
+        type, sizes = tensor_type_of(x.type), op.slice_sizes.get_values()
+        first = [0] * len(sizes)
+        for dim in op.start_index_map.get_values():
+            first[dim] = min(max(place, 0), shape_of(type)[dim] - sizes[dim])
+        last = [*map(int.__add__, first, sizes)]
+        bounds = {"start_indices": ints(first), "limit_indices": ints(last)}
+        part = SliceOp(
+            [x],
+            result_types=[with_shape(type, sizes)],
+            properties={**bounds, "strides": ints([1] * len(sizes))},
+        )
+        dropped = op.collapsed_slice_dims.get_values()
+        kept = [size for dim, size in enumerate(sizes) if dim not in dropped]
+        window = ReshapeOp(
+            [_added(rewriter, op, part)], result_types=[with_shape(type, kept)]
+        )
+        new = BroadcastInDimOp(
+            [_added(rewriter, op, window)],
+            result_types=[op.result.type],
+            properties={
+                "broadcast_dimensions": ints(sorted(op.offset_dims.get_values()))
+            },
+        )
+        _replace(rewriter, op, new)
+
+
 class FullLikeOfStaticShape(RewritePattern):
     """full_like(x) -> constant, so that x need not stay live for its shape."""
 

@@ -33,7 +33,7 @@ REWRITES.update(
         ElementwiseOp: (FoldElementwise(), c.ElementwiseOfBroadcasts()),
         DynamicSliceOp: (c.ShapeOfSplat(), c.DynamicSliceAtConstant()),
         DynamicUpdateSliceOp: (c.UpdateOfAll(),),
-        GatherOp: (c.ShapeOfSplat(), BatchOfIndices()),
+        GatherOp: (c.ShapeOfSplat(), c.GatherOfOnePlace(), BatchOfIndices()),
         ScatterOp: (BatchOfIndices(),),
         ElementsOp: (c.CountPositions(),),
         SortOp: (c.SortOfUnitDimension(), c.CountPositions()),
