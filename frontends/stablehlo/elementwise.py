@@ -6,19 +6,15 @@ from functools import partial
 from typing import cast
 
 from xdsl.dialects.builtin import (
-    AnyFloat,
-    FloatAttr,
-    IntegerAttr,
     IntegerType,
     Signedness,
     StringAttr,
 )
 from xdsl.ir import SSAValue
 
-from ...dialects.tgraph import elementwise, shaping
+from ...dialects.tgraph import elementwise
 from ...dialects.tgraph.base import (
     TensorOp,
-    ints,
     with_element,
 )
 from ...dialects.tgraph.elements import (
@@ -56,30 +52,6 @@ def _select(c: Conversion) -> Values:
 def _clamp(c: Conversion) -> Values:
     inputs = [broadcast(c, value, c.result_type) for value in c.inputs]
     return (c.emit(elementwise.ClampOp, inputs),)
-
-
-def _batch_norm_inference(c: Conversion) -> Values:
-    """(x - mean) / sqrt(variance + epsilon) * scale + offset"""
-    x, scale, offset, mean, variance = c.inputs
-    channel, epsilon = type_of(variance), c.attribute("epsilon")
-    assert isinstance(epsilon, FloatAttr)
-    element = cast(AnyFloat, channel.element_type)
-    number = FloatAttr(epsilon.value.data, element)
-    small = c.emit(shaping.ConstantOp, (), channel, value=number)
-    sum = c.emit(elementwise.AddOp, (variance, small), channel)
-    deviation = c.emit(elementwise.SqrtOp, (sum,), channel)
-    index = c.attribute("feature_index")
-    assert isinstance(index, IntegerAttr)
-    dims = ints((index.value.data,))
-    for op_type, value in (
-        (elementwise.SubtractOp, mean),
-        (elementwise.DivideOp, deviation),
-        (elementwise.MultiplyOp, scale),
-        (elementwise.AddOp, offset),
-    ):
-        wide = c.emit(shaping.BroadcastInDimOp, (value,), broadcast_dimensions=dims)
-        x = c.emit(op_type, (x, wide))
-    return (x,)
 
 
 def _bitcast_convert(c: Conversion) -> Values:
@@ -237,7 +209,6 @@ CONVERSIONS: Mapping[str, Converter] = {
     "chlo.square": _square,
     "chlo.tan": partial(same, elementwise.TanOp),
     "stablehlo.abs": _on_complex(elementwise.AbsOp, magnitude),
-    "stablehlo.batch_norm_inference": _batch_norm_inference,
     "stablehlo.bitcast_convert": _bitcast_convert,
     "stablehlo.clamp": _clamp,
     "stablehlo.compare": _compare,
