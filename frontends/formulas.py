@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from math import pi, prod, sqrt
+from typing import cast
 
 import numpy as np
 from xdsl.dialects.builtin import (
@@ -13,10 +14,16 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from ..dialects.tgraph import elementwise as e
-from ..dialects.tgraph.base import element_bytes, ints, with_element, with_shape
+from ..dialects.tgraph.base import (
+    AnyTensor,
+    element_bytes,
+    ints,
+    with_element,
+    with_shape,
+)
 from ..dialects.tgraph.elements import (
     computed_type,
     holds,
@@ -49,12 +56,79 @@ def total_order(b: TensorBuilder, x: SSAValue) -> SSAValue:
     if is_stored(element):
         element = computed_type(element)
         x = b.convert(x, element)
-    width = 8 * element_bytes(element)
-    to = with_element(type_of(x), IntegerType(width))
-    bits = b.emit(e.BitcastConvertOp, x, type=to)
+    bits, width = bits_of(b, x), 8 * element_bytes(element)
     sign = b.apply(e.ShiftRightArithmeticOp, bits, width - 1)
     mask = b.apply(e.AndOp, sign, (1 << (width - 1)) - 1)
     return b.apply(e.XorOp, bits, mask)
+
+
+def bits_of(b: TensorBuilder, x: SSAValue) -> SSAValue:
+    """The bits of floats, as integers of the same width."""
+    width = 8 * element_bytes(type_of(x).element_type)
+    to = with_element(type_of(x), IntegerType(width))
+    return b.emit(e.BitcastConvertOp, x, type=to)
+
+
+def bitcast(b: TensorBuilder, x: SSAValue, target: AnyTensor) -> SSAValue:
+    """The bits of `x` as elements of another type. If the elements' sizes differ, the
+    tensor of smaller ones has a last dimension with the parts of a larger one."""
+    source = type_of(x)
+    widths = [_width(t.element_type) for t in (source, target)]
+    if widths[0] == widths[1]:
+        return b.emit(e.BitcastConvertOp, x, type=target)
+    narrow, wide = (IntegerType(width) for width in sorted(widths))
+    # For integers of less than a byte, a conversion of the value is a bitcast.
+    recast = e.ConvertOp if narrow.bitwidth < 8 else e.BitcastConvertOp
+    parts = source if widths[0] < widths[1] else target
+    space = with_element(parts, wide)  # a wide integer for each part
+    *dims, last = range(parts.get_num_dims())
+    shift = b.apply(e.MultiplyOp, b.iota(space, last), narrow.bitwidth)
+    ones = (1 << narrow.bitwidth) - 1
+    if widths[0] > widths[1]:
+        x = b.emit(e.BitcastConvertOp, x, type=with_element(source, wide))
+        x = b.broadcast_in_dim(x, shape_of(shift), dims)
+        x = b.apply(e.AndOp, b.apply(e.ShiftRightLogicalOp, x, shift), ones)
+        return b.emit(recast, b.convert(x, narrow), type=target)
+    x = b.emit(recast, x, type=with_element(parts, narrow))
+    x = b.apply(e.AndOp, b.convert(x, wide), ones)
+    x = b.reduce("or", b.apply(e.ShiftLeftOp, x, shift), [last])
+    return b.emit(e.BitcastConvertOp, x, type=target)
+
+
+def _width(element: Attribute) -> int:
+    """The bits of an element that can be split into others, or be a part of one."""
+    if isinstance(element, IntegerType):
+        return element.bitwidth
+    if is_complex(element) or cast(AnyFloat, element).bitwidth < 8:
+        raise Unsupported(f"with elements of type {element}")
+    return 8 * element_bytes(element)
+
+
+def is_negative(b: TensorBuilder, x: SSAValue) -> SSAValue:
+    """Whether numbers have a minus sign, as -0 has, too."""
+    if not isinstance(type_of(x).element_type, IntegerType):
+        x = bits_of(b, x)
+    return compare(b, x, "LT", 0)
+
+
+def next_after(b: TensorBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
+    """The next number from x towards y, computed on the bits of x."""
+    bits = bits_of(b, x)
+    integers = type_of(bits)
+    width = 8 * element_bytes(integers.element_type)
+    is_outward = b.apply(e.XorOp, compare(b, x, "LT", y), compare(b, x, "LT", 0))
+    moved = b.apply(
+        e.AddOp, bits, b.apply(e.SelectOp, is_outward, b.splat(1, integers), -1)
+    )
+    # From zero, the next number is the smallest one with the sign of y.
+    below = b.splat(1 - (1 << (width - 1)), integers)
+    least = b.apply(e.SelectOp, compare(b, y, "LT", 0), below, 1)
+    moved = b.apply(e.SelectOp, compare(b, x, "EQ", 0), least, moved)
+    to = with_element(type_of(moved), type_of(x).element_type)
+    moved = b.emit(e.BitcastConvertOp, moved, type=to)
+    moved = b.apply(e.SelectOp, compare(b, x, "EQ", y), y, moved)
+    moved = b.apply(e.SelectOp, compare(b, x, "NE", x), x, moved)
+    return b.apply(e.SelectOp, compare(b, y, "NE", y), y, moved)
 
 
 def clamp(b: TensorBuilder, x: SSAValue, low: float, high: float) -> SSAValue:

@@ -14,6 +14,7 @@ Functions", 1987), and compute on real and imaginary parts.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import Float64Type, f32
@@ -254,11 +255,15 @@ FORMULAS: Mapping[str, Formula] = {
     "bessel_i0e": special.bessel_i0e,
     "bessel_i1": special.bessel_i1,
     "bessel_i1e": special.bessel_i1e,
+    "bessel_j0": partial(special.bessel_j, 0),
+    "bessel_j1": partial(special.bessel_j, 1),
     "cosh": _cosh,
     "digamma": special.digamma,
     "erf_inv": _erf_inv,
+    "erfcx": special.erfcx,
     "hypot": length,
     "lgamma": special.log_gamma,
+    "ndtri": special.ndtri,
     "polygamma": special.polygamma,
     "sinh": _sinh,
     "zeta": special.zeta,

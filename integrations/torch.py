@@ -213,7 +213,7 @@ def _call(
     try:
         return _Program(graph, build, roles, strided)
     except UnsupportedNodes as error:
-        if not all(map(_is_random, error.nodes)):
+        if not all(map(_is_for_pytorch, error.nodes)):
             warn(f"PyTorch runs what tensorplan cannot: {error}", stacklevel=2)
         return _divided(graph, _left(graph, error.nodes), build, roles)
     except LocatedError as error:
@@ -225,8 +225,12 @@ def _boxed(graph: Callable[..., Any]) -> Call:
     return import_module("functorch.compile").make_boxed_func(graph)
 
 
-def _is_random(node: Any) -> bool:
+def _is_for_pytorch(node: Any) -> bool:
+    """Whether PyTorch always runs `node`: it draws random numbers, or it checks the
+    results of linear algebra for errors."""
     torch: Any = import_module("torch")
+    if node.target is torch.ops.higher_order.with_effects:
+        return True
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 

@@ -42,9 +42,26 @@ MARGINS = leaves("class", [0] * 5, [0.4, -0.1, 0.3, -0.5, 0.2])
 BOTH = leaves("class", [0, 1, 2, 1, 0], [0.4, 0.1, 0.3, 0.5, 0.2])
 LABELS = {"classlabels_int64s": [3, 7]}
 
+SVM: Mapping[str, Any] = {
+    "coefficients": [0.5, -1.0, 2.0],
+    "support_vectors": [0.1, 0.2, 0.3, -1.0, 0.5, 0.0, 2.0, 1.0, -1.0],
+    "n_supports": 3,
+    "rho": [0.25],
+    "kernel_params": [0.5, 0.1, 3.0],
+}
+
 CASES: list[tuple[str, Mapping[str, Any]]] = [
     ("Scaler", {"offset": [0.5, 0.0, 1.0], "scale": [2.0, 3.0, 4.0]}),
     ("Normalizer", {"norm": "L1"}),
+    ("Binarizer", {"threshold": 0.5}),
+    ("Imputer", {"imputed_value_floats": [9.0, 8, 7], "replaced_value_float": 0.0}),
+    ("Imputer", {"imputed_value_floats": [5.0], "replaced_value_float": np.nan}),
+    *(
+        ("SVMRegressor", {**SVM, "kernel_type": kind})
+        for kind in ("LINEAR", "POLY", "RBF", "SIGMOID")
+    ),
+    ("SVMRegressor", {**SVM, "kernel_type": "RBF", "one_class": 1}),
+    ("SVMRegressor", {**SVM, "n_supports": 0, "coefficients": [1.0, 2, 3]}),
     ("Normalizer", {"norm": "L2"}),
     (
         "LinearRegressor",
@@ -85,14 +102,19 @@ CASES: list[tuple[str, Mapping[str, Any]]] = [
 ]
 
 
-def model_of(name: str, attributes: Mapping[str, Any]) -> bytes:
+def model_of(
+    name: str, attributes: Mapping[str, Any], element: int = TensorProto.FLOAT
+) -> bytes:
     names = ["label", "y"] if name.endswith("Classifier") else ["y"]
     node = helper.make_node(name, ["x"], names, domain=ML, **attributes)
+    whole = {"imputed_value_int64s", "values_int64s"} & attributes.keys()
     kinds = {"label": TensorProto.INT64, "y": TensorProto.FLOAT}
+    if whole:
+        kinds["y"] = TensorProto.INT64
     graph = helper.make_graph(
         [node],
         "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, X.shape)],
+        [helper.make_tensor_value_info("x", element, X.shape)],
         [helper.make_tensor_value_info(name, kinds[name], None) for name in names],
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid(ML, 3)]
@@ -104,12 +126,35 @@ def model_of(name: str, attributes: Mapping[str, Any]) -> bytes:
 def test_values(name: str, attributes: Mapping[str, Any]) -> None:
     runtime = pytest.importorskip("onnxruntime")
     data = model_of(name, attributes)
-    x = X if "Tree" in name else np.nan_to_num(X)
+    x = X if "Tree" in name or name == "Imputer" else np.nan_to_num(X)
     want = runtime.InferenceSession(data).run(None, {"x": x})
     got = tensorplan.compile(tensorplan.from_onnx(data))(x)
     for have, expected in zip(got, want, strict=True):
         assert have.dtype == expected.dtype
         np.testing.assert_allclose(have, expected, 1e-5, 1e-6)
+
+
+ENCODERS: list[tuple[str, Mapping[str, Any]]] = [
+    ("OneHotEncoder", {"cats_int64s": [4, 1, 7]}),
+    ("Imputer", {"imputed_value_int64s": [3], "replaced_value_int64": 7}),
+    ("LabelEncoder", {"keys_int64s": [7, 1], "values_int64s": [3, 5]}),
+    (
+        "LabelEncoder",
+        {"keys_int64s": [7, 1], "values_floats": [0.5, 2.0], "default_float": 9.0},
+    ),
+    ("FeatureVectorizer", {"inputdimensions": [3]}),
+]
+
+
+@pytest.mark.parametrize(("name", "attributes"), ENCODERS, ids=str)
+def test_encoders(name: str, attributes: Mapping[str, Any]) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    data = model_of(name, attributes, TensorProto.INT64)
+    x = np.array([[1, 7, 4], [0, 4, 1]] * 3)
+    (want,) = runtime.InferenceSession(data).run(None, {"x": x})
+    (got,) = tensorplan.compile(tensorplan.from_onnx(data))(x)
+    np.testing.assert_array_equal(got, want)
+    assert got.dtype == want.dtype
 
 
 @pytest.mark.parametrize(

@@ -479,10 +479,10 @@ def arena(data: bytes) -> int:
 @pytest.mark.parametrize(
     ("name", "way"),
     [
-        *(("bert", way) for way in ("qdq", "operators-channels")),
+        *(("bert", way) for way in ("unsigned", "operators-channels")),
         *(
             pytest.param("bert", way, marks=pytest.mark.slow)
-            for way in ("qdq-channels", "operators")
+            for way in ("qdq", "qdq-channels", "operators")
         ),
         *(
             ("keywords", way)

@@ -244,6 +244,25 @@ def test_map_and_tuples() -> None:
         tensorplan.from_stablehlo(passed)
 
 
+def test_batch_norms_in_training() -> None:
+    """And the number of the only replica."""
+    wide, one = "tensor<6x9xf32>", "tensor<9xf32>"
+    options = "{epsilon = 1.0e-3 : f32, feature_index = 1 : i64}"
+    check(
+        f"""func.func @main(%x: {wide}, %s: {one}, %o: {one}, %g: {wide})
+            -> ({wide}, {one}, {one}, {wide}, {one}, {one}, tensor<ui32>) {{
+          %y, %m, %v = "stablehlo.batch_norm_training"(%x, %s, %o) {options}
+            : ({wide}, {one}, {one}) -> ({wide}, {one}, {one})
+          %a, %b, %c = "stablehlo.batch_norm_grad"(%x, %s, %m, %v, %g) {options}
+            : ({wide}, {one}, {one}, {one}, {wide}) -> ({wide}, {one}, {one})
+          %n = stablehlo.replica_id : tensor<ui32>
+          return %y, %m, %v, %a, %b, %c, %n
+            : {wide}, {one}, {one}, {wide}, {one}, {one}, tensor<ui32>
+        }}""",
+        *(X, X[0], X[1], X[::-1].copy()),
+    )
+
+
 def test_dynamic_convolution_with_constant_padding() -> None:
     types = "(tensor<1x6x9x1xf32>, tensor<3x2x1x2xf32>"
     dynamic = f"""func.func @main(%x: tensor<1x6x9x1xf32>, %w: tensor<3x2x1x2xf32>)

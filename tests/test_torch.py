@@ -372,6 +372,10 @@ FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = 
             "packed as it is": lambda a, b: torch.ops.aten._linalg_slogdet(a.mT)[2],
             "solve": lambda a, b: torch.linalg.solve(a, b),
             "vector": lambda a, b: torch.linalg.solve(a, b[..., 0]),
+            "factored": lambda a, b: torch.cholesky_solve(b, a.exp(), upper=True),
+            "inverse": lambda a, b: torch.cholesky_inverse(a.exp().tril()),
+            "singular": lambda a, b: torch.linalg.inv_ex(a.triu(1))[1],
+            "indefinite": lambda a, b: torch.linalg.cholesky_ex(a)[1] > 0,
             "inv": lambda a, b: torch.linalg.inv(a),
             "lu": lambda a, b: torch.linalg.lu_factor(a)[0],
             "pinv": lambda a, b: torch.linalg.pinv(b),
@@ -436,6 +440,27 @@ FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = 
             "kth": lambda x, n: x.kthvalue(2)[0] + x.median() + x.nanmedian(1)[0],
             "mode": lambda x, n: x.round().mode(1)[0],
             "bessel": lambda x, n: torch.i0(9 * x) + torch.special.i1e(x),
+            "bessel_j": lambda x, n: (
+                torch.special.bessel_j0(9 * x) + torch.special.bessel_j1(9 * x)
+            ),
+            "normal": lambda x, n: (
+                torch.special.erfcx(x)
+                + torch.special.ndtri(x.sigmoid())
+                + torch.special.log_ndtr(9 * x)
+            ),
+            "frexp": lambda x, n: torch.add(*torch.frexp(x * 1e-37)),
+            "signs": lambda x, n: torch.signbit(x) + x.angle().nextafter(x),
+            "bits": lambda x, n: x.view(torch.int32),
+            "half_bits": lambda x, n: x.view(torch.int16),
+            "pairs_of_bits": lambda x, n: x.T[:, :2].contiguous().view(torch.int64),
+            "repeated": lambda x, n: torch.repeat_interleave(n, output_size=6),
+            "fractional": lambda x, n: F.fractional_max_pool2d(
+                x[None], 2, None, (2, 3), None, False, x[None, :1, :2].sigmoid()
+            ),
+            "renormed": lambda x, n: torch.ops.aten.embedding_renorm(x, n, 1.0, 2.0),
+            "labels": lambda x, n: F.multilabel_margin_loss(
+                x, torch.tensor([[1, 2, -1, 0, 0], [-1] * 5, [4, 3, 2, 1, 0]])
+            ),
             "bessel_scaled": lambda x, n: torch.special.i0e(x) * torch.special.i1(x),
             "smooth_linear": lambda x, n: F.interpolate(
                 x[None, None], (2, 3), mode="bilinear", antialias=True

@@ -33,7 +33,11 @@ REWRITES.update(
         ElementwiseOp: (FoldElementwise(), views.ElementwiseOfBroadcasts()),
         DynamicSliceOp: (constants.ShapeOfSplat(), slices.DynamicSliceAtConstant()),
         DynamicUpdateSliceOp: (slices.UpdateOfAll(),),
-        GatherOp: (constants.ShapeOfSplat(), BatchOfIndices()),
+        GatherOp: (
+            constants.ShapeOfSplat(),
+            slices.GatherOfOnePlace(),
+            BatchOfIndices(),
+        ),
         ScatterOp: (BatchOfIndices(),),
         ElementsOp: (positions.CountPositions(),),
         SortOp: (positions.SortOfUnitDimension(), positions.CountPositions()),

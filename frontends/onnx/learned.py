@@ -1,22 +1,25 @@
-"""Converts classical machine learning models (`ai.onnx.ml`) to tgraph: linear models
-and tree ensembles, as exported from scikit-learn.
+"""Converts classical machine learning models (`ai.onnx.ml`) to tgraph: encoders,
+linear models, support vector regressions and tree ensembles, as exported from
+scikit-learn.
 
 Classes are integers, and results are tensors. All trees are evaluated together, from
 their roots: each iteration of a loop takes one step in every tree.
 
-Does not: support SVMs, labels that are strings, or dictionaries (`ZipMap`).
+Does not: support classification by SVMs, strings, or dictionaries (`ZipMap`).
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, i64
+from onnx import numpy_helper
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, f32, i32, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import Array
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.shaping import ConcatenateOp
-from ..builder import shape_of
+from ..builder import shape_of, type_of
 from ..formulas import compare, index_of, softmax
 from ..indices import from_front, take_along
 from ..loops import Loop
@@ -59,6 +62,76 @@ def _normalizer(n: OnnxNode) -> Sequence[Value]:
     return [n.apply(e.DivideOp, x, total)]
 
 
+def _imputer(n: OnnxNode) -> Sequence[Value]:
+    """Replaces one number, or NaN, by another number for each feature."""
+    x = n.value(0)
+    if isinstance(type_of(x).element_type, IntegerType):
+        old, new = n.integer("replaced_value_int64", 0), "imputed_value_int64s"
+        values = _numbers(n, new)
+    else:
+        old, new = n.number("replaced_value_float", 0.0), "imputed_value_floats"
+        values = _floats(n, new)
+    if values.size not in (1, shape_of(x)[-1]):
+        raise Unsupported(f"with {values.size} numbers in {new!r}")
+    replaced = compare(n, x, "NE", x) if old != old else compare(n, x, "EQ", old)
+    by = n.convert(n.constant(values), type_of(x).element_type)
+    return [n.apply(e.SelectOp, replaced, by, x)]
+
+
+def _is_one_of(n: OnnxNode, x: SSAValue, keys: Array) -> SSAValue:
+    """Whether each number equals each key, along a further dimension."""
+    wide = n.reshape(x, [*shape_of(x), 1])
+    return compare(n, wide, "EQ", n.convert(n.constant(keys), type_of(x).element_type))
+
+
+def _one_hot(n: OnnxNode) -> Sequence[Value]:
+    if n.attributes.get("cats_strings"):
+        raise Unsupported("with categories that are texts, expected integers,")
+    n.expect("zeros", n.integer("zeros", 1), 1)
+    return [n.convert(_is_one_of(n, n.value(0), _numbers(n, "cats_int64s")), f32)]
+
+
+def _binarizer(n: OnnxNode) -> Sequence[Value]:
+    x = n.value(0)
+    above = compare(n, x, "GT", n.number("threshold", 0.0))
+    return [n.convert(above, type_of(x).element_type)]
+
+
+def _vectorizer(n: OnnxNode) -> Sequence[Value]:
+    """Joins the features of all inputs, as f32."""
+    rows = [_rows(replace(n, inputs=[x])) for x in n.inputs]
+    return [n.emit(ConcatenateOp, *rows, dimension=IntegerAttr(1, i64))]
+
+
+def _table(n: OnnxNode, name: str) -> Array:
+    """The numbers of the attributes `name`, in the type that the node specifies."""
+    if (tensor := n.attributes.get(f"{name}_tensor")) is not None:
+        array = numpy_helper.to_array(tensor)
+        if array.dtype.kind in "if":
+            return array.reshape(-1)
+    elif f"{name}_floats" in n.attributes:
+        return _floats(n, f"{name}_floats")
+    elif f"{name}_int64s" in n.attributes:
+        return _numbers(n, f"{name}_int64s")
+    raise Unsupported(f"with {name} that are texts, expected numbers,")
+
+
+def _label_encoder(n: OnnxNode) -> Sequence[Value]:
+    """Looks up numbers in a table. Others become the default."""
+    x, keys, values = n.value(0), _table(n, "keys"), _table(n, "values")
+    if (tensor := n.attributes.get("default_tensor")) is not None:
+        default = numpy_helper.to_array(tensor).item()
+    elif values.dtype.kind == "i":
+        default = n.integer("default_int64", -1)
+    else:
+        default = n.number("default_float", -0.0)
+    is_key = _is_one_of(n, x, keys)
+    last = len(shape_of(x))
+    place = index_of(n, "maximum", n.convert(is_key, i32), last)
+    found = n.take(n.constant(values), place, 0)
+    return [n.apply(e.SelectOp, n.reduce("or", is_key, [last]), found, default)]
+
+
 def _features(n: OnnxNode) -> Sequence[Value]:
     """Selects features along the last dimension. A vector is treated as one row."""
     x = n.value(0)
@@ -89,6 +162,40 @@ def _finished(n: OnnxNode, scores: SSAValue) -> SSAValue:
 
 def _linear_regressor(n: OnnxNode) -> Sequence[Value]:
     return [_finished(n, _linear(n, n.integer("targets", 1)))]
+
+
+def _kernel(n: OnnxNode, x: SSAValue, vectors: Array) -> SSAValue:
+    """The kernel of an SVM for each row of `x` and each of its vectors."""
+    kind = n.text("kernel_type", "LINEAR")
+    gamma, start, degree = _floats(n, "kernel_params").tolist() or (0.0, 0.0, 0.0)
+    if kind == "RBF":  # of distances, not their parts, which would cancel
+        rows = n.reshape(x, [shape_of(x)[0], 1, shape_of(x)[1]])
+        apart = n.apply(e.SubtractOp, rows, n.constant(vectors))
+        squares = n.reduce("add", n.apply(e.MultiplyOp, apart, apart), [2])
+        return n.emit(e.ExponentialOp, n.apply(e.MultiplyOp, squares, -gamma))
+    y = n.dot(x, n.constant(vectors), ([1], [1]))
+    if kind == "LINEAR":
+        return y
+    y = n.apply(e.AddOp, n.apply(e.MultiplyOp, y, gamma), start)
+    n.expect("kernel_type", kind, "POLY", "RBF", "SIGMOID", "LINEAR")
+    return n.emit(e.TanhOp, y) if kind == "SIGMOID" else n.apply(e.PowerOp, y, degree)
+
+
+def _svm_regressor(n: OnnxNode) -> Sequence[Value]:
+    """With `one_class`, the result is 1 for positive sums, and otherwise -1."""
+    x, count = _rows(n), n.integer("n_supports", 0)
+    coefficients = _floats(n, "coefficients")
+    if count:
+        vectors = _floats(n, "support_vectors").reshape(count, shape_of(x)[1])
+        kernel = _kernel(n, x, vectors)
+    else:
+        kernel = x
+    total = n.dot(kernel, n.constant(coefficients.reshape(1, -1)), ([1], [1]))
+    y = n.apply(e.AddOp, total, float(_floats(n, "rho")[0]))
+    if n.integer("one_class", 0):
+        one = n.splat(1, type_of(y))
+        y = n.apply(e.SelectOp, compare(n, y, "GT", 0), one, -1)
+    return [_finished(n, y)]
 
 
 def _classes(n: OnnxNode, name: str) -> Array:
@@ -229,9 +336,15 @@ CONVERSIONS: Mapping[str, Conversion] = {
     f"ai.onnx.ml.{name}": conversion
     for name, conversion in {
         "ArrayFeatureExtractor": _features,
+        "Binarizer": _binarizer,
+        "FeatureVectorizer": _vectorizer,
+        "Imputer": _imputer,
+        "LabelEncoder": _label_encoder,
         "LinearClassifier": _linear_classifier,
         "LinearRegressor": _linear_regressor,
         "Normalizer": _normalizer,
+        "OneHotEncoder": _one_hot,
+        "SVMRegressor": _svm_regressor,
         "Scaler": _scaler,
         "TreeEnsembleClassifier": _tree_classifier,
         "TreeEnsembleRegressor": _tree_regressor,

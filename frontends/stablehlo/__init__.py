@@ -4,6 +4,7 @@ reading.py       reads text in pretty form and bytecode, by jaxlib
 conversion.py    the conversion of one operation, and helpers
 elementwise.py, shaping.py, products.py, reducing.py, indexing.py, matrices.py   by
                  families
+normalization.py batch norms, for inference and for training
 windows.py       reductions of windows by any body
 custom_calls.py  custom calls of JAX, such as LAPACK's routines
 quantized.py     quantized element types

@@ -6,25 +6,16 @@ from functools import partial
 from typing import cast
 
 from xdsl.dialects.builtin import (
-    AnyFloat,
-    FloatAttr,
-    IntegerAttr,
     IntegerType,
     Signedness,
     StringAttr,
-    i1,
-    i64,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
-from ...dialects.tgraph import elementwise, reducing, shaping
+from ...dialects.tgraph import elementwise
 from ...dialects.tgraph.base import (
     TensorOp,
-    element_bytes,
-    ints,
-    shape_of,
     with_element,
-    with_shape,
 )
 from ...dialects.tgraph.elements import (
     AnyInteger,
@@ -33,8 +24,7 @@ from ...dialects.tgraph.elements import (
     real_element,
 )
 from ..builder import TensorBuilder
-from ..formulas import compare, conjugate, total_order
-from ..unsupported import Unsupported
+from ..formulas import bitcast, compare, conjugate, next_after, total_order
 from ..written import FORMULAS, magnitude, unit, written_out
 from .conversion import Conversion, Converter, Values, broadcast, same, type_of
 
@@ -64,76 +54,9 @@ def _clamp(c: Conversion) -> Values:
     return (c.emit(elementwise.ClampOp, inputs),)
 
 
-def _batch_norm_inference(c: Conversion) -> Values:
-    """(x - mean) / sqrt(variance + epsilon) * scale + offset"""
-    x, scale, offset, mean, variance = c.inputs
-    channel, epsilon = type_of(variance), c.attribute("epsilon")
-    assert isinstance(epsilon, FloatAttr)
-    element = cast(AnyFloat, channel.element_type)
-    number = FloatAttr(epsilon.value.data, element)
-    small = c.emit(shaping.ConstantOp, (), channel, value=number)
-    sum = c.emit(elementwise.AddOp, (variance, small), channel)
-    deviation = c.emit(elementwise.SqrtOp, (sum,), channel)
-    index = c.attribute("feature_index")
-    assert isinstance(index, IntegerAttr)
-    dims = ints((index.value.data,))
-    for op_type, value in (
-        (elementwise.SubtractOp, mean),
-        (elementwise.DivideOp, deviation),
-        (elementwise.MultiplyOp, scale),
-        (elementwise.AddOp, offset),
-    ):
-        wide = c.emit(shaping.BroadcastInDimOp, (value,), broadcast_dimensions=dims)
-        x = c.emit(op_type, (x, wide))
-    return (x,)
-
-
 def _bitcast_convert(c: Conversion) -> Values:
-    """If sizes differ, the last dimension has the parts of a larger element."""
     (x,) = c.inputs
-    source, target = type_of(x), c.result_type
-    widths = [_width(t.element_type) for t in (source, target)]
-    if widths[0] == widths[1]:
-        return (c.emit(elementwise.BitcastConvertOp, (x,)),)
-    narrow, wide = (IntegerType(width) for width in sorted(widths))
-    # For integers of less than a byte, a conversion of the value is a bitcast.
-    recast = (
-        elementwise.ConvertOp if narrow.bitwidth < 8 else elementwise.BitcastConvertOp
-    )
-    parts = source if widths[0] < widths[1] else target
-    space = with_element(parts, wide)  # a wide integer for each part
-    dims = ints(range(parts.get_num_dims() - 1))
-    last = IntegerAttr(parts.get_num_dims() - 1, i64)
-    number = c.emit(shaping.IotaOp, (), space, dimension=last)
-    size = c.number(narrow.bitwidth, space)
-    ones = c.number((1 << narrow.bitwidth) - 1, space)
-    shift = c.emit(elementwise.MultiplyOp, (number, size), space)
-    if widths[0] > widths[1]:
-        x = c.emit(elementwise.BitcastConvertOp, (x,), with_element(source, wide))
-        x = c.emit(shaping.BroadcastInDimOp, (x,), space, broadcast_dimensions=dims)
-        x = c.emit(elementwise.ShiftRightLogicalOp, (x, shift), space)
-        x = c.emit(elementwise.AndOp, (x, ones), space)
-        x = c.emit(elementwise.ConvertOp, (x,), with_element(parts, narrow))
-        return (c.emit(recast, (x,)),)
-    x = c.emit(recast, (x,), with_element(parts, narrow))
-    x = c.emit(elementwise.ConvertOp, (x,), space)
-    x = c.emit(elementwise.AndOp, (x, ones), space)
-    x = c.emit(elementwise.ShiftLeftOp, (x, shift), space)
-    whole = with_shape(space, shape_of(parts)[:-1])
-    dimension = ints([parts.get_num_dims() - 1])
-    x = c.emit(
-        reducing.ReduceOp, (x,), whole, kind=StringAttr("or"), dimensions=dimension
-    )
-    return (c.emit(elementwise.BitcastConvertOp, (x,)),)
-
-
-def _width(element: Attribute) -> int:
-    """The bits of an element that can be split into others, or be a part of one."""
-    if isinstance(element, IntegerType):
-        return element.bitwidth
-    if is_complex(element) or cast(AnyFloat, element).bitwidth < 8:
-        raise Unsupported(f"with elements of type {element}")
-    return 8 * element_bytes(element)
+    return (bitcast(TensorBuilder(c.into, c.op.location), x, c.result_type),)
 
 
 def _reduce_precision(c: Conversion) -> Values:
@@ -220,37 +143,7 @@ def _written_out(name: str, c: Conversion) -> Values:
 
 
 def _next_after(c: Conversion) -> Values:
-    """The next number from x towards y, computed on the bits of x."""
-    x, y = c.inputs
-    type = c.result_type
-    width = 8 * element_bytes(type.element_type)
-    integers = with_element(type, IntegerType(width))
-    flags = with_element(type, i1)
-
-    def compare(x: SSAValue, direction: str, y: SSAValue) -> SSAValue:
-        return c.emit(
-            elementwise.CompareOp, (x, y), flags, direction=StringAttr(direction)
-        )
-
-    def select(condition: SSAValue, x: SSAValue, y: SSAValue) -> SSAValue:
-        return c.emit(elementwise.SelectOp, (condition, x, y), type_of(x))
-
-    zero = c.number(0, type)
-    bits = c.emit(elementwise.BitcastConvertOp, (x,), integers)
-    is_outward = c.emit(
-        elementwise.XorOp, (compare(x, "LT", y), compare(x, "LT", zero)), flags
-    )
-    step = select(is_outward, c.number(1, integers), c.number(-1, integers))
-    moved = c.emit(elementwise.AddOp, (bits, step), integers)
-    moved = c.emit(elementwise.BitcastConvertOp, (moved,))
-    # From zero, the next number is the smallest one with the sign of y.
-    below = c.number(1 - (1 << (width - 1)), integers)
-    least = select(compare(y, "LT", zero), below, c.number(1, integers))
-    least = c.emit(elementwise.BitcastConvertOp, (least,))
-    moved = select(compare(x, "EQ", zero), least, moved)
-    moved = select(compare(x, "EQ", y), y, moved)
-    moved = select(compare(x, "NE", x), x, moved)
-    return (select(compare(y, "NE", y), y, moved),)
+    return (next_after(TensorBuilder(c.into, c.op.location), *c.inputs),)
 
 
 def _infinite(sign: int, c: Conversion) -> Values:
@@ -316,7 +209,6 @@ CONVERSIONS: Mapping[str, Converter] = {
     "chlo.square": _square,
     "chlo.tan": partial(same, elementwise.TanOp),
     "stablehlo.abs": _on_complex(elementwise.AbsOp, magnitude),
-    "stablehlo.batch_norm_inference": _batch_norm_inference,
     "stablehlo.bitcast_convert": _bitcast_convert,
     "stablehlo.clamp": _clamp,
     "stablehlo.compare": _compare,

@@ -135,6 +135,12 @@ def _element_of(op: Operation) -> SSAValue:
     return made.operands[index.value.data]
 
 
+def _number(c: Conversion) -> Values:
+    """The number of this replica or partition: 0, as there is one."""
+    zero = IntegerAttr(0, cast(IntegerType, c.result_type.element_type))
+    return (c.emit(shaping.ConstantOp, (), c.result_type, value=zero),)
+
+
 CONVERSIONS: Mapping[str, Converter] = {
     **{
         f"stablehlo.{op_type.name.removeprefix('tgraph.')}": partial(
@@ -148,6 +154,8 @@ CONVERSIONS: Mapping[str, Converter] = {
     "stablehlo.iota": _iota,
     "stablehlo.optimization_barrier": lambda c: c.inputs,
     "stablehlo.pad": _pad,
+    "stablehlo.partition_id": _number,
+    "stablehlo.replica_id": _number,
     "stablehlo.slice": _slice,
     "stablehlo.tuple": _tuple,
 }

@@ -25,16 +25,25 @@ def own_decompositions() -> Mapping[Any, Callable[..., Any]]:
         aten._embedding_bag_backward.default: _bags_backward,
         aten._embedding_bag_per_sample_weights_backward.default: _scales_backward,
         aten._pdist_backward.default: _distances_inside_backward,
+        aten.cholesky_inverse.default: _inverse_from_cholesky,
+        aten.cholesky_solve.default: _solved_by_cholesky,
+        aten.embedding_renorm.default: _rows_of_at_most,
+        aten.fractional_max_pool2d.default: _fractional_max_pool,
+        aten.fractional_max_pool2d_backward.default: _fractional_max_pool_backward,
+        aten.fractional_max_pool3d.default: _fractional_max_pool,
+        aten.fractional_max_pool3d_backward.default: _fractional_max_pool_backward,
         aten.index_reduce.default: _index_reduce,
         aten.kthvalue.default: _kth,
         aten.masked_scatter_backward.default: _masked_scatter_backward,
         aten.median.default: _median_of_all,
         aten.median.dim: _median,
         aten.mode.default: _mode,
+        aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
         aten.nanmedian.default: _number_median_of_all,
         aten.nanmedian.dim: _number_median,
         aten.polar.default: _polar,
         aten.put.default: _put,
+        aten.repeat_interleave.Tensor: _repeated_numbers,
         aten.scatter_reduce.two: _scatter_reduce,
     }
 
@@ -145,6 +154,100 @@ def _scales_backward(
     return products.masked_fill(indices == padding, 0) if padding >= 0 else products
 
 
+def _rows_of_at_most(
+    weight: Tensor, indices: Tensor, most: float, order: float
+) -> Tensor:
+    """Scales the rows at `indices` whose norm of this order exceeds `most`."""
+    rows = weight[indices.reshape(-1)]
+    norms = _torch().linalg.vector_norm(rows, order, 1, True)
+    factors = _torch().where(norms > most, most / (norms + 1e-7), 1.0)
+    return weight.index_put([indices.reshape(-1)], rows * factors)
+
+
+# Linear algebra
+
+
+def _solved_by_cholesky(b: Tensor, factor: Tensor, upper: bool = False) -> Tensor:
+    """The solution of `a x = b`, given the Cholesky factor of `a`."""
+    solve = _torch().linalg.solve_triangular
+    lower = factor.mH if upper else factor
+    half = solve(lower, b, upper=False)
+    return solve(lower.mH, half, upper=True)
+
+
+def _inverse_from_cholesky(factor: Tensor, upper: bool = False) -> Tensor:
+    ones = _torch().eye(factor.shape[-1], dtype=factor.dtype)
+    return _solved_by_cholesky(ones.expand(factor.shape), factor, upper)
+
+
+# Windows at random places
+
+
+def _fractional_max_pool(
+    x: Tensor, size: list[int], count: list[int], samples: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The maxima of `count` windows along each axis, and their positions in an image
+    (B. Graham, "Fractional Max-Pooling", 2014). `samples` are numbers from 0 to 1 that
+    determine the places of windows, for each axis of each image and channel. In 2-D,
+    the number of the last axis comes first."""
+    torch, rank = _torch(), len(size)
+    is_single = x.dim() == rank + 1
+    images = x.unsqueeze(0) if is_single else x
+    *outer, _ = samples.shape
+    places: Any = 0
+    for axis in range(rank):
+        whole, parts, width = images.shape[axis + 2], count[axis], size[axis]
+        # Like the operands, places are computed in the type of x.
+        sample = samples[..., 1 - axis if rank == 2 else axis, None]
+        step = (whole - width) / (parts - 1) if parts > 1 else 0.0
+        number = torch.arange(parts, dtype=x.dtype)
+        start = ((number + sample) * step).floor() - (sample * step).floor()
+        start = torch.where(number == parts - 1, whole - width, start.long())
+        shape = [1] * (2 * rank)
+        shape[axis], shape[rank + axis] = parts, width
+        own = start.unsqueeze(-1) + torch.arange(width)
+        places = places * whole + own.reshape([*outer, *shape])
+    flat = places.reshape([*outer, -1])
+    read = images.flatten(2).gather(2, flat).reshape([*outer, *count, -1])
+    largest, which = read.max(-1)
+    found = flat.reshape(read.shape).gather(-1, which.unsqueeze(-1)).squeeze(-1)
+    return (largest[0], found[0]) if is_single else (largest, found)
+
+
+def _fractional_max_pool_backward(
+    head: Tensor, x: Tensor, size: list[int], count: list[int], places: Tensor
+) -> Tensor:
+    rank = len(size)
+    zeros = x.new_zeros(x.shape).flatten(-rank)
+    flat = head.flatten(-rank), places.flatten(-rank)
+    return zeros.scatter_add(-1, flat[1], flat[0]).reshape(x.shape)
+
+
+# Losses
+
+
+def _multilabel_margin_loss(
+    x: Tensor, labels: Tensor, reduction: int
+) -> tuple[Tensor, Tensor]:
+    """The loss, and which classes are labels of each example. The labels of an example
+    end before the first -1. (PyTorch 2.13's decomposition also counts the labels after
+    it.)"""
+    torch = _torch()
+    is_single = x.dim() < 2
+    scores, labels = torch.atleast_2d(x), torch.atleast_2d(labels)
+    count = scores.shape[1]
+    is_label = (labels >= 0).long().cumprod(1).bool()
+    places = labels.masked_fill(~is_label, 0)
+    is_target = (places.unsqueeze(-1) == torch.arange(count)) & is_label.unsqueeze(-1)
+    is_target = is_target.any(1)
+    apart = 1 - scores.gather(1, places).unsqueeze(-1) + scores.unsqueeze(1)
+    counts = is_label.unsqueeze(-1) & ~is_target.unsqueeze(1)
+    losses = torch.where(counts, apart.clamp(min=0) / count, 0).sum((1, 2))
+    loss = {0: losses, 1: losses.mean(), 2: losses.sum()}[reduction]
+    loss = losses[0] if is_single else loss
+    return loss, is_target.to(x.dtype).reshape(x.shape)
+
+
 # Order
 
 
@@ -226,6 +329,15 @@ def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> 
     flat = x.reshape(-1)
     places = [index.reshape(-1)]
     return flat.index_put(places, source.reshape(-1), accumulate).reshape(x.shape)
+
+
+def _repeated_numbers(repeats: Tensor, output_size: int | None = None) -> Tensor:
+    """The number of each repetition, repeated as often as it says."""
+    if output_size is None:
+        return NotImplemented
+    ends = repeats.cumsum(0)
+    places = _torch().arange(output_size)
+    return _torch().searchsorted(ends, places, right=True).to(repeats.dtype)
 
 
 def _masked_scatter_backward(head: Tensor, mask: Tensor, sizes: Any) -> Tensor:

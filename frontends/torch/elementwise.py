@@ -1,28 +1,32 @@
 """Converts ATen's elementwise operations to tgraph."""
 
 from collections.abc import Callable, Mapping
-from math import log
+from math import log, pi
 from typing import Any, cast
 
-from xdsl.dialects.builtin import AnyFloat, IntegerType, i1
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import AnyFloat, IntegerType, f32, f64, i1
+from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.base import TensorOp
-from ...dialects.tgraph.elements import real_element
+from ...dialects.tgraph.elements import is_complex, real_element
 from ..builder import TensorBuilder, type_of
 from ..formulas import (
+    at_least_f32,
+    bits_of,
     clamp,
     compare,
     floor_divide,
     gelu,
+    is_negative,
     modulo,
+    next_after,
     positive_or,
     reciprocal,
 )
 from ..unsupported import Unsupported
 from ..written import written_out
-from .call import AtenCall, Conversion
+from .call import AtenCall, Conversion, Results
 
 
 def _emitted(op_type: type[TensorOp]) -> Conversion:
@@ -184,12 +188,50 @@ def _polygamma(c: AtenCall) -> SSAValue:
 
 
 def _copy_sign(c: AtenCall) -> SSAValue:
-    """`copysign`. The sign of -0 is that of its reciprocal."""
-    size, other = c.emit(e.AbsOp, c.tensor()), c.tensor("other")
-    zero = compare(c, other, "EQ", 0)
-    sign = c.apply(e.SelectOp, zero, reciprocal(c, other), other)
-    negative = c.emit(e.NegateOp, size)
-    return c.apply(e.SelectOp, compare(c, sign, "LT", 0), negative, size)
+    size = c.emit(e.AbsOp, c.tensor())
+    negative = is_negative(c, c.tensor("other"))
+    return c.apply(e.SelectOp, negative, c.emit(e.NegateOp, size), size)
+
+
+_FIELDS: Mapping[Attribute, tuple[int, int]] = {f32: (23, 8), f64: (52, 11)}
+"""The bits of the fraction and of the exponent of a float."""
+
+
+def _mantissa_and_exponent(c: AtenCall) -> Results:
+    """`frexp`, on the bits of floats. Subnormal numbers are scaled first."""
+    x = at_least_f32(c, c["self"])
+    fraction, width = _FIELDS[type_of(x).element_type]
+    most = (1 << width) - 1
+    size = c.emit(e.AbsOp, x)
+    is_subnormal = compare(c, size, "LT", 2.0 ** (2 - (1 << (width - 1))))
+    scale = c.apply(e.SelectOp, is_subnormal, c.splat(2.0**fraction, type_of(x)), 1)
+    bits = bits_of(c, c.apply(e.MultiplyOp, x, scale))
+    field = c.apply(e.ShiftRightLogicalOp, bits, fraction)
+    field = c.apply(e.AndOp, field, most)
+    bias = (most >> 1) - 1
+    shift = c.splat(bias + fraction, type_of(bits))
+    shift = c.apply(e.SelectOp, is_subnormal, shift, bias)
+    exponent = c.apply(e.SubtractOp, field, shift)
+    others = c.apply(e.AndOp, bits, ~(most << fraction))
+    half = c.apply(e.OrOp, others, bias << fraction)
+    mantissa = c.emit(e.BitcastConvertOp, half, type=type_of(x))
+    is_zero = compare(c, x, "EQ", 0)
+    is_whole = c.apply(e.OrOp, is_zero, compare(c, field, "EQ", most))  # inf and NaN
+    return [
+        c.convert(c.apply(e.SelectOp, is_whole, x, mantissa), c.element),
+        c.convert(c.apply(e.SelectOp, is_whole, 0, exponent), c.types[1].element_type),
+    ]
+
+
+def _angle(c: AtenCall) -> SSAValue:
+    """The angle of numbers in the complex plane: for real ones, 0 or pi, or NaN."""
+    x = c["self"]
+    if is_complex(type_of(x).element_type):
+        real, imaginary = (c.emit(kind, x) for kind in (e.RealOp, e.ImagOp))
+        return c.apply(e.Atan2Op, imaginary, real)
+    x = c.tensor()
+    side = c.apply(e.SelectOp, compare(c, x, "LT", 0), c.splat(pi, type_of(x)), 0)
+    return c.apply(e.SelectOp, compare(c, x, "NE", x), x, side)
 
 
 def _complex(c: AtenCall) -> SSAValue:
@@ -246,6 +288,8 @@ _DIRECTIONS = {"eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge":
 _WRITTEN = {
     **{"special_zeta": "zeta", "erfinv": "erf_inv", "i0": "bessel_i0"},
     **{f"special_{name}": f"bessel_{name}" for name in ("i0e", "i1", "i1e")},
+    **{f"special_bessel_{name}": f"bessel_{name}" for name in ("j0", "j1")},
+    **{f"special_{name}": name for name in ("erfcx", "ndtri")},
     **{name: name for name in ("acos", "asin", "atan", "cosh", "sinh")},
     **{name: name for name in ("acosh", "asinh", "atanh")},
     **{name: name for name in ("digamma", "hypot", "lgamma")},
@@ -261,6 +305,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "__rshift__": _bits(e.ShiftRightArithmeticOp),
     "_to_copy": lambda c: c.tensor(),
     "add": _add,
+    "angle": _angle,
     "prims::convert_element_type": lambda c: c.tensor("a"),
     "prims::fma": _multiply_add,
     "bitwise_and": _bits(e.AndOp),
@@ -275,6 +320,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "div": _divide,
     "elu": _elu,
     "floor": _rounded(e.FloorOp),
+    "frexp": _mantissa_and_exponent,
     "gelu": _gelu,
     "hardtanh": _hardtanh,
     "isinf": _is_infinite,
@@ -286,12 +332,14 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "logical_not": _logical_not,
     "logical_or": _logical(e.OrOp),
     "logical_xor": _logical(e.XorOp),
+    "nextafter": lambda c: next_after(c, c.tensor(), c.tensor("other")),
     "polygamma": _polygamma,
     "pow": _power,
     "reciprocal": _formula(reciprocal),
     "relu": lambda c: c.apply(e.MaximumOp, c.tensor(), 0),
     "remainder": lambda c: modulo(c, c.tensor(), c.tensor("other")),
     "round": _round,
+    "signbit": lambda c: is_negative(c, c["self"]),
     "sub": _subtract,
     "trunc": _formula(_truncated),
     "where": _where,

@@ -1,7 +1,8 @@
 """Converts ATen's linear algebra, complex numbers and Fourier transforms to tgraph.
 
-The status that a LAPACK routine returns (`info`) is always 0. If the routine would
-fail, its results are NaN.
+The status that a LAPACK routine returns (`info`) is 0 for success. For a singular
+matrix it is the number of the first zero on the diagonal of U, and for a matrix that is
+not positive definite the order of the matrix.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i32, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import numpy_dtype
@@ -40,13 +41,29 @@ from .call import AtenCall, Conversion, Results
 # Linear algebra
 
 
-def _status(c: AtenCall, number: int) -> SSAValue:
-    return c.splat(0, c.types[number])
+def _status(c: AtenCall, packed: SSAValue, number: int) -> SSAValue | None:
+    """Result `number`, the status of an LU factorization; None without users."""
+    if number not in c.used:
+        return None
+    diagonal = diagonal_of(c, packed)
+    *batch, count = shape_of(diagonal)
+    numbers = c.iota(with_element(type_of(diagonal), i32), len(batch))
+    numbers = c.apply(e.AddOp, numbers, 1)
+    is_zero = compare(c, diagonal, "EQ", 0)
+    numbers = c.apply(e.SelectOp, is_zero, numbers, count + 1)
+    first = c.reduce("minimum", numbers, [len(batch)])
+    is_regular = compare(c, first, "GT", count)
+    return c.apply(e.SelectOp, is_regular, 0, first)
 
 
 def _cholesky(c: AtenCall) -> Results:
-    lower = NO if c["upper"] else YES
-    return [c.emit(m.CholeskyOp, c["self"], lower=lower), _status(c, 1)]
+    factor = c.emit(m.CholeskyOp, c["self"], lower=NO if c["upper"] else YES)
+    if 1 not in c.used:
+        return [factor, None]
+    total = diagonal_of(c, factor)
+    total = c.reduce("add", total, [len(shape_of(total)) - 1])
+    order = c.splat(shape_of(factor)[-1], c.types[1])
+    return [factor, c.apply(e.SelectOp, compare(c, total, "NE", total), order, 0)]
 
 
 def _solved(c: AtenCall, a: SSAValue, b: SSAValue) -> tuple[SSAValue, list[SSAValue]]:
@@ -68,17 +85,18 @@ def _solve(c: AtenCall) -> Results:
     b = c.reshape(b, [*shape_of(b), 1]) if is_vector else b
     b = c.broadcast(b, [*shape_of(a)[:-1], shape_of(b)[-1]])
     x, factors = _solved(c, a, b)
-    return [c.reshape(x, c.shape), *factors[:2], _status(c, 3)]
+    return [c.reshape(x, c.shape), *factors[:2], _status(c, factors[0], 3)]
 
 
 def _inverse(c: AtenCall) -> Results:
     a = c["A"]
-    x, _ = _solved(c, a, identity(c, a))
-    return [x, _status(c, 1)]
+    x, factors = _solved(c, a, identity(c, a))
+    return [x, _status(c, factors[0], 1)]
 
 
 def _lu_factor(c: AtenCall) -> Results:
-    return [*factored(c, m.LuOp, c["A"])[:2], _status(c, 2)]
+    packed, pivots, _ = factored(c, m.LuOp, c["A"])
+    return [packed, pivots, _status(c, packed, 2)]
 
 
 def _factored_for_determinant(c: AtenCall) -> Sequence[SSAValue]:

@@ -65,7 +65,8 @@ _CHECKS = (
     *("_assert_async", "_assert_scalar", "_assert_tensor_metadata"),
     "_linalg_check_errors",
 )
-"""Run-time checks, which have no results. The importer drops them."""
+"""Run-time checks, which have no results. The importer drops them, except in graphs of
+AOTAutograd that return a token."""
 
 _REASONS = {
     "aten::_local_scalar_dense": ", a number that depends on values,",
@@ -73,7 +74,10 @@ _REASONS = {
     "aten::nonzero": ", whose shape depends on values,",
     **{
         f"aten::{name}": ", which draws random numbers,"
-        for name in ("bernoulli", "native_dropout", "rand", "randn", "randperm")
+        for name in (
+            *("bernoulli", "exponential", "multinomial", "native_dropout", "rand"),
+            *("randn", "randperm"),
+        )
     },
 }
 """The reasons why operations cannot be supported. Other operations that are refused
@@ -108,6 +112,7 @@ class Importer:
         self._variables: dict[str, SSAValue] = {}  # by the name in the PyTorch module
         self._unsupported: list[tuple[Operation, str]] = []
         self._refused: list[Any] = []  # nodes
+        self._checks: list[Any] = []  # nodes
         self.parameters: dict[str, Array] = {}
 
     def module(self, *, gradients: bool, learning_rate: float | None) -> ModuleOp:
@@ -246,6 +251,7 @@ class Importer:
             node.args[1]._schema.name.partition("::")[2] in _CHECKS
         ):
             self._values[node.name] = [_TOKEN, None]
+            self._checks.append(node)
             return
         if schema and schema.name in _REASONS:
             reason = _REASONS[schema.name]
@@ -345,11 +351,11 @@ class Importer:
             elif kind == "TOKEN":
                 continue
             elif kind in ("USER_OUTPUT", "LOSS_OUTPUT"):
-                if value is _TOKEN:
-                    raise LocatedError(
-                        "an effect at run time is not supported, such as the check for "
-                        "errors of torch.linalg.inv"
-                    )
+                if value is _TOKEN:  # of AOTAutograd, which expects the checks
+                    for node in self._checks:
+                        name = node.args[1]._schema.name
+                        self._refuse(node, f"{name}, a check, is not supported")
+                    continue
                 if not isinstance(value, SSAValue):
                     raise LocatedError(
                         f"result {spec.arg.name!r} is a size, expected a tensor"

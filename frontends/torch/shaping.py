@@ -6,25 +6,37 @@ from math import prod
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
+from xdsl.dialects.builtin import IntegerAttr, TensorType, i1, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import Array
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph import shaping
-from ...dialects.tgraph.base import ints
+from ...dialects.tgraph.base import element_bytes, ints, with_shape
 from ...dialects.tgraph.base import shape_of as shape_of_type
 from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ..builder import axis_of, shape_of, type_of
-from ..formulas import compare
+from ..formulas import bitcast, compare
 from ..indices import put
 from ..unsupported import Unsupported
 from .call import AtenCall, Conversion, Results
 
 
 def _view(c: AtenCall) -> SSAValue:
-    """Reshapes to the result's shape, which PyTorch has inferred."""
-    return c.reshape(c.tensor(), c.shape)
+    """Reshapes to the result's shape, which PyTorch has inferred. A view with another
+    element type has the same bits; the last dimension absorbs a change of width."""
+    x = c["self"]
+    if "dtype" not in c.arguments:
+        return c.reshape(x, c.shape)
+    source, target = type_of(x), c.type
+    if i1 in (source.element_type, target.element_type):
+        raise Unsupported("of Booleans")
+    before, after = (element_bytes(t.element_type) for t in (source, target))
+    if before < after:  # the parts of each element of the result
+        split = [*shape_of(x)[:-1], c.shape[-1], after // before]
+        return bitcast(c, c.reshape(x, split), target)
+    parts = [*shape_of(x), before // after] if before > after else c.shape
+    return c.reshape(bitcast(c, x, with_shape(target, parts)), c.shape)
 
 
 def _permute(c: AtenCall) -> SSAValue:

@@ -18,6 +18,7 @@ from .common import (
     is_on_tensors,
     is_plain_slice,
     replace_with,
+    slice_of,
 )
 
 
@@ -50,7 +51,7 @@ class SliceInsteadOfNegativePad(RewritePattern):
         dims = zip(starts, limits, op.interior.get_values(), strict=True)
         if any(start > limit or inner for start, limit, inner in dims):
             return
-        kept = _slice_of(source, starts, limits)
+        kept = slice_of(source, starts, limits)
         amounts = ([max(amount, 0) for amount in side] for side in (low, high))
         insert_before(rewriter, op, kept)
         replace_with(rewriter, op, _padded(kept.result, number, *amounts))
@@ -83,7 +84,7 @@ class SlicesOfPad(RewritePattern):
             before = min(max(low - start, 0), limit - start)
             kept.append((first, end))
             amounts.append((before, limit - start - before - (end - first)))
-        part = _slice_of(source, *zip(*kept, strict=True))
+        part = slice_of(source, *zip(*kept, strict=True))
         insert_before(rewriter, op, part)
         replace_with(
             rewriter,
@@ -94,21 +95,6 @@ class SlicesOfPad(RewritePattern):
 
 def _has_static_sizes(pad: PadOp) -> bool:
     return has_static_operands(pad) and is_static(tensor_type_of(pad.result.type))
-
-
-def _slice_of(
-    source: SSAValue, starts: Sequence[int], limits: Sequence[int]
-) -> SliceOp:
-    sizes = [limit - start for start, limit in zip(starts, limits, strict=True)]
-    return SliceOp(
-        [source],
-        result_types=[with_shape(tensor_type_of(source.type), sizes)],
-        properties={
-            "start_indices": ints(starts),
-            "limit_indices": ints(limits),
-            "strides": ints([1] * len(sizes)),
-        },
-    )
 
 
 def _padded(

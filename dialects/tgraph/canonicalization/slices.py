@@ -14,11 +14,12 @@ from ...compatibility import replace
 from ..base import (
     ints,
     is_static,
+    shape_of,
     tensor_type_of,
     value_shape,
     with_shape,
 )
-from ..indexing import DynamicSliceOp, DynamicUpdateSliceOp
+from ..indexing import DynamicSliceOp, DynamicUpdateSliceOp, GatherOp
 from ..shaping import (
     BroadcastInDimOp,
     ConcatenateOp,
@@ -27,6 +28,7 @@ from ..shaping import (
     SliceOp,
 )
 from .common import (
+    added,
     can_drop,
     can_merge,
     has_static_operands,
@@ -35,6 +37,7 @@ from .common import (
     is_plain_slice,
     merge_with,
     replace_with,
+    slice_of,
     splat_integer,
 )
 
@@ -54,13 +57,37 @@ class DynamicSliceAtConstant(RewritePattern):
             min(max(start, 0), whole - size)
             for start, whole, size in zip(starts, shape, sizes, strict=True)
         ]
-        properties = {
-            "start_indices": ints(starts),
-            "limit_indices": ints([*map(int.__add__, starts, sizes)]),
-            "strides": ints([1] * len(sizes)),
-        }
-        new = SliceOp(
-            op.inputs[:1], result_types=(op.result.type,), properties=properties
+        limits = [*map(int.__add__, starts, sizes)]
+        replace_with(rewriter, op, slice_of(op.inputs[0], starts, limits))
+
+
+class GatherOfOnePlace(RewritePattern):
+    """A gather whose indices are one constant number -> a slice, broadcast to all of
+    its places, such as the embedding of one token type."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: GatherOp, rewriter: PatternRewriter) -> None:
+        place, (x, indices) = splat_integer(op.inputs[1]), op.inputs
+        is_known = all(is_static(tensor_type_of(v.type)) for v in (x, indices))
+        batching = op.operand_batching_dims.get_values()
+        if place is None or not is_known or batching or not is_on_tensors(op):
+            return
+        type, sizes = tensor_type_of(x.type), op.slice_sizes.get_values()
+        first = [0] * len(sizes)
+        for dim in op.start_index_map.get_values():
+            first[dim] = min(max(place, 0), shape_of(type)[dim] - sizes[dim])
+        part = slice_of(x, first, [*map(int.__add__, first, sizes)])
+        dropped = op.collapsed_slice_dims.get_values()
+        kept = [size for dim, size in enumerate(sizes) if dim not in dropped]
+        window = ReshapeOp(
+            [added(rewriter, op, part)], result_types=[with_shape(type, kept)]
+        )
+        new = BroadcastInDimOp(
+            [added(rewriter, op, window)],
+            result_types=[op.result.type],
+            properties={
+                "broadcast_dimensions": ints(sorted(op.offset_dims.get_values()))
+            },
         )
         replace_with(rewriter, op, new)
 

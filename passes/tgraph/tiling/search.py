@@ -27,8 +27,10 @@ TARGETS = 6
 """The number of targets that are tried, by bisection."""
 
 
-PATIENCE = 6
-"""The number of times that a region may grow without a lower peak."""
+PATIENCE = 12
+"""The number of times that a region may grow without a lower peak. Attention on
+unsigned 8-bit numbers has eight small tasks, such as sums of rows for zero points,
+between the scores and the next large value."""
 
 Window = tuple[int, int]
 """A half-open range of tasks."""
