@@ -665,7 +665,7 @@ def save(
 
     if not isinstance(executable, Executable):
         found = type(executable).__name__
-        raise TypeError(f"a {found} can't be saved, expected an Executable")
+        raise TypeError(f"a {found} cannot be saved, expected an Executable")
     executable.save(Path(path))
 
 

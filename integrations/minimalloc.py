@@ -366,7 +366,9 @@ def _seconds(text: str) -> float:
             return sum(float(number) * units[unit] for number, unit in parts)
     except (KeyError, ValueError):
         pass
-    raise argparse.ArgumentTypeError(f"{text!r} is no duration, expected 10s or 1m30s")
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not a duration, expected 10s or 1m30s"
+    )
 
 
 def make_parser() -> argparse.ArgumentParser:

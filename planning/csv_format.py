@@ -135,7 +135,9 @@ def _columns(header: Sequence[str]) -> dict[str, int]:
     for at, name in enumerate(header):
         column = _NAMES.get(name)
         if column in columns:
-            raise ValueError(f"column {name} says what {header[columns[column]]} says")
+            raise ValueError(
+                f"columns {header[columns[column]]} and {name} have the same meaning"
+            )
         if column:
             columns[column] = at
     for column in _REQUIRED:

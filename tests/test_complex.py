@@ -217,7 +217,9 @@ def test_what_does_not_fit(text: str, message: str) -> None:
 
 def test_mlir_has_no_form_for_it() -> None:
     planned = tensorplan.plan(parse(elementwise("f32")))
-    with pytest.raises(LocatedError, match="complex numbers has no upstream form"):
+    with pytest.raises(
+        LocatedError, match=("complex numbers has no equivalent in upstream MLIR")
+    ):
         run(planned, ConvertTGraphToLinalg())
 
 

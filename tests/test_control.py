@@ -139,7 +139,7 @@ def test_a_generic_reduces_and_reads_indices_and_numbers_from_outside() -> None:
         (
             "%m = scf.if %t -> (memref<4xf32>) {\n scf.yield %x : memref<4xf32>\n} "
             "else {\n scf.yield %r : memref<4xf32>\n}",
-            "scf.if passes on a memref, expected numbers",
+            "scf.if forwards a memref, expected numbers",
         ),
         (
             "memref.store %two, %x[%c0] : memref<4xf32>",

@@ -143,7 +143,7 @@ def test_part_of_an_operand_may_be_overwritten_by_the_operation_itself() -> None
     text, places = CASES["async"]
     half = {**places, "result": 0, "a": 1024, "t": 1024 + SIZE // 2}
     finding = read(text, {**half, "b": 1024 - SIZE // 2}).findings[-1]
-    assert "a is read by d (async-done), but bytes 1024 to 1056" in finding.message
+    assert "a is read by d (async-done), but bytes [1024, 1056)" in finding.message
 
 
 def test_memory_of_the_host_is_another_one() -> None:

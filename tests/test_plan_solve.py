@@ -125,7 +125,11 @@ def test_round_trip(rows: list[tuple[str, int, int, int]]):
         ("", 1, "there is no header, expected id,lower,upper,size"),
         ("\n\n", 2, "there is no header"),
         ("id,lower,size\n", 1, "there is no column upper or end"),
-        ("id,lower,start,upper,size\n", 1, "column start says what lower says"),
+        (
+            "id,lower,start,upper,size\n",
+            1,
+            "columns lower and start have the same meaning",
+        ),
         (f"{CHAIN}a,1,2,3\n", 5, "buffer a is in line 2 already"),
         (f"{CHAIN}\nd,1,2,3\n b ,1,2,3\n", 7, "buffer b is in line 3 already"),
         (f"{CHAIN}d,1,2\n", 5, "there are 3 fields, expected 4"),
@@ -495,8 +499,8 @@ def test_a_search_without_a_better_plan_is_shown(monkeypatch: pytest.MonkeyPatch
         ("chain.csv --alignment 0", "argument --alignment: 0, expected 1 or more"),
         ("chain.csv --time-limit nan", "argument --time-limit: nan, expected 0 or"),
         ("- -", "only one BUFFERS.csv can be stdin"),
-        ("chain.csv chain.csv -o x.csv", "--output is about one file, not 2"),
-        ("chain.csv chain.csv --report r.json", "--report is about one file, not 2"),
+        ("chain.csv chain.csv -o x.csv", "--output applies to one file, not 2"),
+        ("chain.csv chain.csv --report r.json", "--report applies to one file, not 2"),
     ],
 )
 def test_wrong_usage(arguments: str, message: str, capsys: pytest.CaptureFixture[str]):

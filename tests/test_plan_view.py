@@ -472,7 +472,7 @@ def test_explain_says_what_plan_opt_says(capsys: pytest.CaptureFixture[str]):
 def test_only_programs_are_explained(file: str, capsys: pytest.CaptureFixture[str]):
     Path("report.json").write_text(json.dumps(REPORT))
     assert main([file, "--explain"]) == 1
-    assert "--explain expects a program" in capsys.readouterr().err
+    assert "--explain requires a program" in capsys.readouterr().err
 
 
 def test_bytes_that_are_not_text(capsys: pytest.CaptureFixture[str]):

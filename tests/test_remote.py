@@ -166,7 +166,9 @@ def test_a_process_that_hangs(planned: ModuleOp) -> None:
     pids = workers(executable)
     os.kill(pids[0], signal.SIGSTOP)
     start = time.monotonic()
-    with pytest.raises(LostDevices, match=r"no answer from a process within 0\.5 s"):
+    with pytest.raises(
+        LostDevices, match=(r"no answer from a worker process " r"within 0\.5 s")
+    ):
         run(executable)
     assert time.monotonic() < start + 8
     wait_until(lambda: are_gone(pids))

@@ -202,7 +202,7 @@ def test_a_process_starts_without_ir_and_compiles_nothing(name, tmp_path):
     assert not (tmp_path / "cache").exists()
 
 
-# What can't be saved
+# What cannot be saved
 
 
 def test_operations_without_a_form_are_refused_by_name(tmp_path):
@@ -214,7 +214,7 @@ def test_operations_without_a_form_are_refused_by_name(tmp_path):
 @pytest.mark.parametrize("options", [{"sanitize": True}, {"donate": [1]}])
 def test_options_that_are_not_saved_are_refused(options, tmp_path):
     run = Executable(tensorplan.plan(tensorplan.read(SUMS)), **options)
-    with pytest.raises(ValueError, match="can't be saved"):
+    with pytest.raises(ValueError, match="cannot be saved"):
         tensorplan.save(run, tmp_path / "a.plan")
 
 
@@ -225,7 +225,7 @@ def test_symbolic_sizes_are_refused(tmp_path):
       func.return %y : tensor<?xf32, #tgraph.dims<n>>
     }"""
     run = tensorplan.compile(tensorplan.read(text))
-    with pytest.raises(TypeError, match="a DynamicExecutable can't be saved"):
+    with pytest.raises(TypeError, match="a DynamicExecutable cannot be saved"):
         tensorplan.save(run, tmp_path / "a.plan")
 
 

@@ -316,7 +316,7 @@ def test_what_copies_would_change_stays(
 def test_it_is_said_what_is_copied(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO"):
         run(program(PROGRAMS["made from the one before"], 2), PlanSpill())
-    assert "64 bytes of %new are copied where scf.yield hands them on" in caplog.text
+    assert "64 bytes of %new are copied where scf.yield forwards them" in caplog.text
 
 
 def test_what_a_branch_writes_in_the_slower_memory_comes_back_after_it() -> None:

@@ -81,7 +81,7 @@ def test_a_file_says_what_the_attribute_says(tmp_path: Path) -> None:
         (
             TOML,
             "[sram]\ncapacity = 8\ncopies.sram = { bandwidth = 1 }",
-            "copies to 'sram', expected another memory",
+            "copies to 'sram', expected another described memory",
         ),
         ("copies.psram = {", "copies = 3 #", "copies is 3, expected a table"),
         ("space = 2", 'space = "sram"', "'psram' have the same memory space"),
@@ -184,8 +184,8 @@ def test_a_plan_that_does_not_fit_is_refused() -> None:
 FAULTS = {
     "capacity": ({"capacity": 1023}, r"@main has 1024 bytes in sram, 512 of them"),
     "base": ({"base": 2}, "arena has alignment 4, expected one that divides .* 0x2"),
-    "readers": ({"readers": ["dma.*"]}, "negate reads sram, which only these do: dma"),
-    "writers": ({"writers": []}, "negate writes sram, which only these do: none"),
+    "readers": ({"readers": ["dma.*"]}, "negate reads sram, but only dma.* may"),
+    "writers": ({"writers": []}, "negate writes sram, but no operation may write it"),
 }
 
 
@@ -313,11 +313,11 @@ MOVED_WRONG = {
     ),
     "stored by an operation that may not": (
         moved().replace('"writers" = ["memref.copy"]', '"writers" = ["dma.*"]'),
-        "memref.copy writes psram, which only these do: dma",
+        "memref.copy writes psram, but only dma.* may write it",
     ),
     "fetched by an operation that may not": (
         moved().replace('"readers" = ["memref.copy"]', '"readers" = ["dma.*"]'),
-        "memref.copy reads psram, which only these do: dma",
+        "memref.copy reads psram, but only dma.* may read it",
     ),
 }
 

@@ -137,7 +137,7 @@ class _Completion(argparse.Action):
         except ImportError as error:
             parser.error(
                 missing_extra_message(
-                    "--print-completion takes the package shtab", "completion", error
+                    "--print-completion requires the package shtab", "completion", error
                 )
             )
         parser.exit()

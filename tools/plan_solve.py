@@ -196,7 +196,7 @@ def run(options: argparse.Namespace) -> int:
     files = [file for path in options.files or [None] for file in _files_in(path)]
     for option in ("output", "report"):
         if len(files) > 1 and getattr(options, option):
-            raise UsageError(f"--{option} is about one file, not {len(files)}")
+            raise UsageError(f"--{option} applies to one file, not {len(files)}")
     stream = sys.stderr if "-" in (options.output, options.report) else sys.stdout
     table = _Table(options.table, files, strategies, stream)
     code = 0

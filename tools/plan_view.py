@@ -188,7 +188,7 @@ def _expect_drawn(source: Source, options: argparse.Namespace) -> None:
     asked["html"] = asked["html"] or is_page
     for name, is_asked in asked.items():
         if is_asked:
-            raise FileError(source, f"this is a frontier, --{name} shows plans only")
+            raise FileError(source, f"this is a frontier, but --{name} requires a plan")
 
 
 def _outputs(

@@ -93,7 +93,7 @@ def _linear_regressor(n: OnnxNode) -> Sequence[Value]:
 
 def _classes(n: OnnxNode, name: str) -> Array:
     if n.attributes.get("classlabels_strings"):
-        raise Unsupported("with labels that are texts, expected integers,")
+        raise Unsupported("with string labels, expected integers,")
     return _numbers(n, name)
 
 
@@ -185,11 +185,11 @@ def _roots_and_depth(trees: Array, yes: Array, no: Array) -> tuple[Array, int]:
     led = {*yes[inner].tolist(), *no[inner].tolist()}
     roots = np.array([k for k in range(len(yes)) if k not in led], np.int64)
     if len(roots) != len(set(trees.tolist())):
-        raise Unsupported("with trees that do not have one root each")
+        raise Unsupported("with trees that do not have exactly one root each")
     reached, depth = roots, 0
     while inner[reached].any():
         if depth > len(yes):
-            raise Unsupported("with nodes that lead back")
+            raise Unsupported("with a cycle of nodes")
         reached = np.unique([*yes[reached], *no[reached]])
         depth += 1
     return roots, depth

@@ -170,8 +170,8 @@ plan-run good.mlir --steps 0 => expected 1 or more
 plan-run good.mlir --seed -1 => expected 0 or more
 plan-run good.mlir --entry f => which has @main
 plan-run good.mlir --sizes batch => expected NAME=N
-plan-opt good.mlir --sizes n=4 => good.mlir is no ONNX model
-plan-view good.mlir --sizes n=4 => good.mlir is no ONNX model
+plan-opt good.mlir --sizes n=4 => good.mlir is not an ONNX model
+plan-view good.mlir --sizes n=4 => good.mlir is not an ONNX model
 plan-opt latin.mlir => the byte 0xe9 in line 1 is not UTF-8
 plan-run good.mlir --sizes n=4 => good.mlir: the program has no size 'n'
 plan-run good.mlir --sizes n=4,n=5 => 'n=5', but 'n' is 4 before
@@ -208,13 +208,13 @@ plan-solve latin.csv => this is not UTF-8
 plan-solve good.csv --strategy greedy => expected one of
 plan-solve good.csv --capacity 100 => the best plan needs 192 bytes
 plan-solve good.csv --capacity much => expected bytes such as
-plan-solve good.csv good.csv -o out.csv => --output is about one file
+plan-solve good.csv good.csv -o out.csv => --output applies to one file
 plan-view nosuch.mlir => no such file
 plan-view step.py => is this MLIR?
 plan-view report.json => expected a report of plan-opt or plan-run
 plan-view broken.json => cannot be read as JSON
 plan-view good.mlir --compare naiv => did you mean 'naive'?
-plan-view good.csv --budget 1MiB => --budget expects a program
+plan-view good.csv --budget 1MiB => --budget requires a program
 plan-view good.mlir --html nosuch/page.html => no such file or directory
 plan-view - - => only one FILE can be stdin
 plan-view good.mlir --pgn page.png => unknown argument

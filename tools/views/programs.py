@@ -61,7 +61,7 @@ def read(
             compiler.run(module, [pipeline])
     elif planning:
         option = option_of(next(iter(planning)))
-        raise FileError(source, f"it is planned already, expected no {option}")
+        raise FileError(source, f"this is already planned, expected no {option}")
     if is_explained:
         explanation = _explained(compiler.ctx, module, pipeline)
         module = explanation.planned

@@ -221,7 +221,7 @@ class ArenaForms:
             name += f"_{space.data}"
         if other := SymbolTable.lookup_symbol(func, name):
             raise LocatedError(
-                f"the module has a symbol @{name} already, expected none for the "
+                f"the module already has a symbol @{name}, expected none for the "
                 f"arena of @{func.sym_name.data}",
                 other,
             )
