@@ -121,7 +121,7 @@ def test_values(name: str, attributes: Mapping[str, Any]) -> None:
         (
             "LinearClassifier",
             {"classlabels_strings": ["a", "b"]},
-            "labels that are texts",
+            "string labels",
         ),
     ],
 )

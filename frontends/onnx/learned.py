@@ -93,14 +93,14 @@ def _linear_regressor(n: OnnxNode) -> Sequence[Value]:
 
 def _classes(n: OnnxNode, name: str) -> Array:
     if n.attributes.get("classlabels_strings"):
-        raise Unsupported("with string labels, expected integers,")
+        raise Unsupported("with string labels, expected integers")
     return _numbers(n, name)
 
 
 def _labeled(n: OnnxNode, scores: SSAValue, labels: Array) -> Sequence[Value]:
     """The class with the highest score, and the scores."""
     if shape_of(scores)[1] != len(labels) or len(labels) < 2:
-        raise Unsupported("with one score for two classes, expected one for each,")
+        raise Unsupported("with one score for two classes, expected one for each")
     best = index_of(n, "maximum", scores, 1)
     return [n.take(n.constant(labels), best, 0), _finished(n, scores)]
 
@@ -211,7 +211,7 @@ def _tree_classifier(n: OnnxNode) -> Sequence[Value]:
         return _labeled(n, scores, labels)
     # One score for two classes: the second class's probability, or its signed score.
     if scored != {0} or len(labels) != 2:
-        raise Unsupported(f"with scores of class {max(scored, default=0)} alone")
+        raise Unsupported(f"with scores of class {max(scored, default=0)} only")
     score = n.part(scores, 1, 0, 1)
     is_probability = (_floats(n, "class_weights") >= 0).all()
     if is_probability:

@@ -146,7 +146,7 @@ def _convert(op: TensorOp, constants: Constants, named: bool) -> None:
         element = tensor_type_of(value.type).element_type
         if is_stored(element) and not is_integer(element):
             raise LocatedError(
-                f"{op.name} with elements of type {element} is not supported", op
+                f"{op.name} is not supported with elements of type {element}", op
             )
         if DYNAMIC_INDEX in tensor_type_of(value.type).get_shape():
             raise LocatedError(
