@@ -41,11 +41,15 @@ COMMANDS = {
     "plan-audit": ["-m", "tensorplan.tools.plan_audit"],
     "plan-opt": ["-m", "tensorplan.tools.plan_opt"],
     "plan-run": ["-m", "tensorplan.tools.plan_run"],
+    "plan-serve": ["-m", "tensorplan.tools.plan_serve"],
     "plan-solve": ["-m", "tensorplan.tools.plan_solve"],
     "plan-view": ["-m", "tensorplan.tools.plan_view"],
     "python": [],
 }
-FOR_USERS = ("demo", "plan-audit", "plan-opt", "plan-run", "plan-solve", "plan-view")
+FOR_USERS = (
+    *("demo", "plan-audit", "plan-opt", "plan-run", "plan-serve", "plan-solve"),
+    "plan-view",
+)
 """Commands that need no development tools."""
 
 ALL_TESTS = ["-m", "not slow"]  # pyproject.toml leaves out the thorough ones, too

@@ -383,9 +383,15 @@ def make_parser() -> argparse.ArgumentParser:
         "usage error.",
     )
     parser.add_argument("--input", required=True, help="read the buffers from a file")
-    parser.add_argument("--output", required=True, help="write them with their offsets")
     parser.add_argument(
-        "--capacity", type=int, default=0, metavar="BYTES", help="the bytes there are"
+        "--output", required=True, help="write the buffers with their offsets"
+    )
+    parser.add_argument(
+        "--capacity",
+        type=int,
+        default=0,
+        metavar="BYTES",
+        help="the largest size of the pool",
     )
     parser.add_argument(
         "--timeout",

@@ -86,8 +86,8 @@ class Placing(Packing):
 
     workspaces: the kernels whose workspaces are planned as well: `native`, `numpy` (see
         plan-workspaces), or `none` if the program will run with other kernels.
-    threads: the number of threads that the program uses, each of which takes workspace;
-        by default TENSORPLAN_THREADS, or else one per processor.
+    threads: the number of threads that the program uses, each of which needs its own
+        workspace; by default TENSORPLAN_THREADS, or else one per processor.
     """
 
     workspaces: str = "none"

@@ -19,7 +19,7 @@ from . import colors
 SHELLS = ("bash", "zsh", "fish")
 """The shells that `--print-completion` supports."""
 
-FILE = "the program; '-' is stdin, and so is none, unless stdin is a terminal"
+FILE = "the program; '-' is stdin, the default unless stdin is a terminal"
 """The help text of the input file that a tool reads."""
 
 EXIT_CODES = """\

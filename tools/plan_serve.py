@@ -46,7 +46,7 @@ def make_parser() -> Parser:
     )
     memory = parser.add_argument_group("memory")
     memory.add_argument(
-        "--memory", type=byte_count, metavar="BYTES", help="that each device has"
+        "--memory", type=byte_count, metavar="BYTES", help="the memory of each device"
     )
     memory.add_argument(
         "--page",

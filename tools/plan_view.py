@@ -42,7 +42,7 @@ peak. A FILE is one of these:
                  (--print-debuginfo keeps source locations)
   a report       plan-opt or plan-run with --report FILE.json
   a frontier     plan-opt with --frontier=json; drawn in the terminal or as SVG
-  another plan   of XLA or PyTorch (plan-audit --help), if it is not unsound
+  another plan   of XLA or PyTorch (plan-audit --help), unless it is unsound
   buffers        CSV in minimalloc's format; a column 'offset' is drawn as it
                  is, otherwise 'auto' places the buffers first (plan-solve)
 
@@ -100,13 +100,13 @@ def make_parser() -> Parser:
         "-o",
         "--output",
         metavar="FILE",
-        help="in the format that its name ends with: .html (or nothing), .svg, .png "
-        "(takes the extra 'png')",
+        help="write the format of the extension: .html (or none), .svg, or .png "
+        "(requires the extra 'png')",
     )
     out.add_argument(
         "--html",
         metavar="FILE",
-        help="write an interactive page, which needs no network",
+        help="write an interactive page that works offline",
     )
     out.add_argument("--svg", metavar="FILE", help="write a drawing")
     out.add_argument(
