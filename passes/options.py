@@ -134,14 +134,14 @@ class MemoryOptions(Packing):
         """`bounds`, by name."""
         from .option_values import parse_values
 
-        return parse_values(self.bounds, "<=")
+        return parse_values(self.bounds, "bounds", "<=")
 
     @cached_property
     def typical(self) -> Mapping[str, int]:
         """`hints`, by name."""
         from .option_values import parse_values
 
-        return parse_values(self.hints)
+        return parse_values(self.hints, "hints")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +197,7 @@ class Budget(Options):
         """`budget` in bytes."""
         from ..support.byte_sizes import parse_size
 
-        return parse_size(self.budget)
+        return parse_size(self.budget, "budget")
 
 
 @dataclass(frozen=True, kw_only=True)

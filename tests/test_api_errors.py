@@ -101,7 +101,7 @@ def test_figures_of_what_is_not_valid() -> None:
         ({"strategy": 3}, TypeError, "strategy is 3, expected str"),
         ({"strategy": "x"}, ValueError, "strategy is 'x', expected one of"),
         ({"budget": 1.5}, TypeError, "budget is 1.5, expected int | str | None"),
-        ({"budget": "x"}, ValueError, "size is x, expected bytes such as 4096"),
+        ({"budget": "x"}, ValueError, "budget is 'x', expected bytes such as 4096"),
         ({"bounds": 3}, TypeError, "bounds is 3, expected str"),
         ({"hints": 3}, TypeError, "hints is 3, expected str"),
         ({"groups": "a=b"}, TypeError, "groups is 'a=b', expected tuple"),

@@ -67,7 +67,7 @@ def test_a_file_says_what_the_attribute_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("was", "becomes", "message"),
     [
-        ('"1KiB"', '"1kb!"', "capacity is 1kb!, expected bytes such as"),
+        ('"1KiB"', '"1kb!"', "capacity is '1kb!', expected bytes such as"),
         ('"1KiB"', "-4", r"memory 'sram': capacity is -4, expected more than 0"),
         ('"1KiB"', "true", r"memory 'sram': capacity is True, expected an integer"),
         ("alignment = 32", "alignment = 48", "alignment is 48, expected a power"),

@@ -71,10 +71,10 @@ class SpecializeSizes(ModulePass):
     sizes: str
 
     def __post_init__(self) -> None:
-        parse_values(self.sizes)  # raises ValueError
+        parse_values(self.sizes, "sizes")  # raises ValueError
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        specialize(op, parse_values(self.sizes))
+        specialize(op, parse_values(self.sizes, "sizes"))
 
 
 def specialize(module: ModuleOp, values: Mapping[str, int]) -> None:

@@ -139,7 +139,7 @@ plan-opt good.mlir --ouput x => did you mean '--output-file'?
 plan-opt nobrace.mlir => expected '}'
 plan-opt twobraces.mlir => expected an operation, found '}'
 plan-opt undefined.mlir => %q is not defined
-plan-opt typo.mlir => did you mean 'maximum'?
+plan-opt typo.mlir => did you mean 'tgraph.maximum'?
 plan-opt type.mlir -p plan-pipeline => expected equal sizes
 plan-opt twice.mlir => is already defined
 plan-opt notype.mlir => expected ':'
@@ -176,7 +176,7 @@ plan-opt latin.mlir => the byte 0xe9 in line 1 is not UTF-8
 plan-run good.mlir --sizes n=4 => good.mlir: the program has no size 'n'
 plan-run good.mlir --sizes n=4,n=5 => 'n=5', but 'n' is 4 before
 plan-run symbolic.mlir --sizes bach=4 => did you mean 'batch'?
-plan-opt same.mlir => same.mlir:7:1: error: func.func: Redefinition of symbol "main"
+plan-opt same.mlir => same.mlir:7:1: error: func.func: redefinition of symbol "main"
 plan-run good.mlir --device gpu:0 => plan-opt plans for any device
 plan-run good.mlir --level plannd => did you mean 'planned'?
 plan-run good.mlir --budget 1X => expected bytes such as
