@@ -192,7 +192,7 @@ def read_target(path: str) -> TargetSystemSpecAttr:
                 "the file describes no memory, expected a table for each memory"
             )
     except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
+        raise ValueError(f"{path}: {(error.strerror or '').lower()}") from None
     except UnicodeDecodeError:
         raise ValueError(f"{path}: this is not UTF-8") from None
     except ValueError as error:

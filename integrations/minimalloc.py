@@ -422,7 +422,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(options)
     except csv_format.CsvError as error:
         message = f"{options.input}:{error.line}: {error.reason}"
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        message = f"{error.filename}: {(error.strerror or '').lower()}"
+    except ValueError as error:
         message = str(error)
     except KeyboardInterrupt:
         return 130

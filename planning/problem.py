@@ -72,7 +72,7 @@ class Buffer:
         for gap in self.gaps:
             if not end < gap[0] < gap[1] < self.end:
                 refuse(
-                    f"gap is [{gap[0]}, {gap[1]}), expected between [{end}, "
+                    f"gap is [{gap[0]}, {gap[1]}), expected within [{end}, "
                     f"{self.end}), not touching either end or another gap"
                 )
             end = gap[1]

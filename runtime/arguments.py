@@ -797,7 +797,9 @@ def _check_out(given: Array, result: Result, number: int) -> None:
             f"argument {result.input}"
         )
     if _as_array(given, result, name)[0] is not given:
-        raise TypeError(f"{name} is a {type(given).__name__}, expected a NumPy array")
+        raise TypeError(
+            f"{name} has type {type(given).__name__}, expected a NumPy array"
+        )
     if not _is_plain(given) or not given.flags.writeable:
         raise ValueError(f"{name} is not a writable C-contiguous array")
 

@@ -171,7 +171,7 @@ def test_read_takes_text_bytes_and_paths() -> None:
 @pytest.mark.parametrize("function", [tensorplan.read, tensorplan.from_stablehlo])
 def test_a_name_is_no_program(function: Callable[[str], object]) -> None:
     file = str(EXAMPLES / "classifier.mlir")
-    with pytest.raises(ValueError, match="is a file's name, expected Path"):
+    with pytest.raises(ValueError, match="is a file name, expected Path"):
         function(file)
 
 
@@ -223,9 +223,9 @@ def test_options_that_there_are_not() -> None:
     [tensorplan.plan, tensorplan.compile, tensorplan.report, tensorplan.explain],
 )
 def test_what_is_no_module(function: Callable[..., object]) -> None:
-    with pytest.raises(TypeError, match="is a str, expected a ModuleOp or a Model"):
+    with pytest.raises(TypeError, match="has type str, expected ModuleOp or Model"):
         function("program.mlir")
-    with pytest.raises(TypeError, match="is a str, expected a ModuleOp or a Model"):
+    with pytest.raises(TypeError, match="has type str, expected ModuleOp or Model"):
         function(tensorplan.Model("program.mlir", {}))  # pyright: ignore[reportArgumentType]
 
 

@@ -192,7 +192,7 @@ def test_an_input_in_a_variable_s_memory_is_copied(step: Executable) -> None:
             ValueError,
             "out 1 is given, expected None",
         ),
-        ([[0] * 4] * 2, [[0] * 4, None], TypeError, "out 0 is a list"),
+        ([[0] * 4] * 2, [[0] * 4, None], TypeError, "out 0 has type list"),
         (
             [[0] * 4] * 2,
             [np.zeros(8, np.float32)[::2], None],

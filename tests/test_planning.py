@@ -202,7 +202,7 @@ def test_bad_values_are_refused() -> None:
         Buffer("a", 1, 0, 1, 0)
     with pytest.raises(ValueError, match="offset is 8, expected a multiple of 64"):
         Buffer("a", 1, 0, 1, 64, offset=8)
-    with pytest.raises(ValueError, match=r"gap is \[1, 4\), expected between \[0, 4\)"):
+    with pytest.raises(ValueError, match=r"gap is \[1, 4\), expected within \[0, 4\)"):
         Buffer("a", 1, 0, 4, gaps=[(1, 4)])
     with pytest.raises(ValueError, match="strategy 'naive' already exists"):
         strategy("naive")(lambda problem, limits: Placement([]))

@@ -84,10 +84,10 @@ REFUSED = {
     "alignment is 0, expected 1 or more": {"alignment": 0},
     "offset is -4, expected a multiple of 4, 0 or more": {"alignment": 4, "offset": -4},
     "offset is 6, expected a multiple of 4, 0 or more": {"alignment": 4, "offset": 6},
-    "gap is [0, 3), expected between [0, 9)": {"gaps": [(0, 3)]},
-    "gap is [3, 3), expected between [0, 9)": {"gaps": [(3, 3)]},
-    "gap is [3, 9), expected between [0, 9)": {"gaps": [(3, 9)]},
-    "gap is [4, 5), expected between [4, 9)": {"gaps": [(3, 4), (4, 5)]},
+    "gap is [0, 3), expected within [0, 9)": {"gaps": [(0, 3)]},
+    "gap is [3, 3), expected within [0, 9)": {"gaps": [(3, 3)]},
+    "gap is [3, 9), expected within [0, 9)": {"gaps": [(3, 9)]},
+    "gap is [4, 5), expected within [4, 9)": {"gaps": [(3, 4), (4, 5)]},
 }
 
 

@@ -132,7 +132,7 @@ def test_mistakes_in_an_attribute_are_located() -> None:
 
 
 def test_a_file_that_is_not_there() -> None:
-    with pytest.raises(LocatedError, match=r"^none\.toml: No such file"):
+    with pytest.raises(LocatedError, match=r"^none\.toml: no such file"):
         tensorplan.plan(parse("module {}"), target_memory="none.toml")
 
 

@@ -153,8 +153,8 @@ def byte_count(text: str) -> int:
         pass
     try:
         return parse_size(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    except ValueError as error:  # argparse names the argument
+        raise argparse.ArgumentTypeError(str(error).removeprefix("size is ")) from None
 
 
 def seconds(text: str) -> float:

@@ -164,6 +164,7 @@ def _errors(found: "Sequence[Layout]", options: argparse.Namespace) -> Iterator[
             yield (
                 f"{layout.device or 'the memory'} has {options.memory:,} bytes, "
                 f"{needed - options.memory:,} too few for {needed:,}"
+                + (f", with {options.pages:,} pages" if options.pages else "")
             )
 
 
