@@ -128,7 +128,7 @@ def why_none(allocation: Allocation, flow: ControlFlow) -> str:
                 values.append(use.operation.results[0])
             elif moves(use) is not None:
                 return f"which {name_of(use.operation)} forwards"
-    return "whose uses cannot be told apart"
+    return "whose uses cannot be distinguished"
 
 
 class _Residents:

@@ -321,7 +321,7 @@ def _run_in(part: Graph, build: Builder, roles: Roles) -> None:
             if found != (dtype, found[1] if shape is None else shape):
                 sizes = "any sizes" if shape is None else tuple(shape)
                 raise TypeError(
-                    f"an operation that PyTorch runs gives {found[0]} of "
+                    f"an operation that PyTorch runs returns {found[0]} of "
                     f"{tuple(found[1])}, expected {dtype} of {sizes}"
                 )
         results = call(list(given))

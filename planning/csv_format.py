@@ -75,7 +75,7 @@ def read(
 ) -> Table:
     """Reads the buffers in a file's text. Raises `CsvError`.
 
-    `inclusive`: whether the upper ends of lifetimes and gaps belong to them.
+    `inclusive`: whether the upper ends of live ranges and gaps belong to them.
     `alignment`: bytes, for rows that state none. `keep_offsets`: whether the offsets in
     the file are given offsets; otherwise they are ignored.
     """

@@ -56,7 +56,7 @@ class Buffer:
             refuse(f"size is {self.size}, expected 0 or more")
         if self.end <= self.start:
             refuse(
-                f"lifetime is [{self.start}, {self.end}), expected an end after the "
+                f"live range is [{self.start}, {self.end}), expected an end after the "
                 "start"
             )
         if self.alignment < 1:

@@ -740,7 +740,7 @@ def _cast(array: Array, dtype: DType, name: str) -> Array:
     if dtype.kind in "iu" and not np.array_equal(cast, array):
         limits = np.iinfo(dtype)
         raise ValueError(
-            f"{name} has numbers from {array.min()} to {array.max()}, expected "
+            f"{name} has elements from {array.min()} to {array.max()}, expected "
             f"{limits.min} to {limits.max}"
         )
     return cast

@@ -140,7 +140,7 @@ def test_round_trip(rows: list[tuple[str, int, int, int]]):
         (f"{CHAIN}d,1,2,1.5KB2\n", 5, "size is '1.5KB2', expected an integer"),
         (f"{CHAIN}d,1,2,1.5XB\n", 5, "size is '1.5XB', expected bytes such as 4096"),
         (f"{CHAIN}d,1,2,{'9' * 5000}\n", 5, "size is '999"),
-        (f"{CHAIN}d,2,1,4\n", 5, "buffer d: lifetime is [2, 1)"),
+        (f"{CHAIN}d,2,1,4\n", 5, "buffer d: live range is [2, 1)"),
         (f"{CHAIN}d,1,2,-4\n", 5, "buffer d: size is -4, expected 0 or more"),
         (f'{CHAIN}"d,1,2,4\n', 5, "unexpected end of data"),
         ("id,lower,upper,size,gaps\na,0,9,1,2\n", 2, "gap is '2', expected FIRST-END"),

@@ -384,7 +384,7 @@ def changed(**fields: object) -> str:
     ("file", "text", "message"),
     [
         ("x.csv", "id,size\n", "x.csv:1: error: there is no column lower"),
-        ("x.csv", CHAIN + "d,1,1,4,0\n", "x.csv:5: error: buffer d: lifetime is"),
+        ("x.csv", CHAIN + "d,1,1,4,0\n", "x.csv:5: error: buffer d: live range is"),
         (
             "x.csv",
             CHAIN + "d,1,3,64,32\n",
@@ -401,7 +401,7 @@ def changed(**fields: object) -> str:
         ("x.json", changed(size=True), "x.json: error: 'size' is true, expected"),
         ("x.json", changed(id=None), "x.json: error: 'id' is null, expected"),
         ("x.json", changed(gaps=[[1]]), "x.json: error: 1 is missing, expected"),
-        ("x.json", changed(upper=0), "x.json: error: buffer %0: lifetime is [0, 0)"),
+        ("x.json", changed(upper=0), "x.json: error: buffer %0: live range is [0, 0)"),
         ("x.json", changed(offset=-64), "x.json: error: pool cpu:0: buffer %0 has off"),
         ("x.mlir", "func.func @f() {", "x.mlir:1:"),
         (

@@ -196,7 +196,7 @@ def test_bad_values_are_refused() -> None:
         solve(Problem([]), "nope")
     with pytest.raises(ValueError, match="size is -1, expected 0 or more"):
         Buffer("a", -1, 0, 1)
-    with pytest.raises(ValueError, match=r"lifetime is \[2, 2\)"):
+    with pytest.raises(ValueError, match=r"live range is \[2, 2\)"):
         Buffer("a", 1, 2, 2)
     with pytest.raises(ValueError, match="alignment is 0, expected 1 or more"):
         Buffer("a", 1, 0, 1, 0)

@@ -80,7 +80,7 @@ def test_peak_and_rounding() -> None:
 
 REFUSED = {
     "size is -1, expected 0 or more": {"size": -1},
-    "lifetime is [3, 3), expected an end after the start": {"start": 3, "end": 3},
+    "live range is [3, 3), expected an end after the start": {"start": 3, "end": 3},
     "alignment is 0, expected 1 or more": {"alignment": 0},
     "offset is -4, expected a multiple of 4, 0 or more": {"alignment": 4, "offset": -4},
     "offset is 6, expected a multiple of 4, 0 or more": {"alignment": 4, "offset": 6},

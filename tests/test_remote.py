@@ -199,7 +199,7 @@ def test_processes_that_do_not_call_back(planned: ModuleOp) -> None:
 
 
 def test_options_that_do_not_go_together(planned: ModuleOp) -> None:
-    with pytest.raises(ValueError, match="0 processes, expected 1 or more"):
+    with pytest.raises(ValueError, match="processes is 0, expected 1 or more"):
         Processes(0)
     with pytest.raises(ValueError, match="cannot be combined with concurrent"):
         Executable(planned, processes=Processes(2), sanitize=True)

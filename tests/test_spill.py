@@ -746,7 +746,7 @@ func.func private @known(%p: !t) {{
         (
             "%c = memref.memory_space_cast %a : !t to memref<64xf32, 7>\n"
             "linalg.exp ins(%x : !t) outs(%c : memref<64xf32, 7>)",
-            "whose uses cannot be told apart",
+            "whose uses cannot be distinguished",
         ),
     ],
 )

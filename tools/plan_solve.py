@@ -132,7 +132,7 @@ def make_parser() -> Parser:
     how.add_argument(
         "--inclusive",
         action="store_true",
-        help="the upper ends of lifetimes and gaps in the file are inclusive (as "
+        help="the upper ends of live ranges and gaps in the file are inclusive (as "
         "minimalloc reads a column called 'end')",
     )
     how.add_argument(

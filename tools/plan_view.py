@@ -88,7 +88,7 @@ def make_parser() -> Parser:
     csv.add_argument(
         "--inclusive",
         action="store_true",
-        help="the upper ends of lifetimes and gaps are inclusive",
+        help="the upper ends of live ranges and gaps are inclusive",
     )
     plan = parser.add_argument_group("planning of programs")
     further = " (default: 64); for CSV, the default of the buffers (default: 1)"

@@ -78,7 +78,7 @@ class Processes:
 
     def __post_init__(self) -> None:
         if self.count < 1:
-            raise ValueError(f"{self.count} processes, expected 1 or more")
+            raise ValueError(f"processes is {self.count}, expected 1 or more")
 
 
 class Remote:

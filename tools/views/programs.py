@@ -71,8 +71,8 @@ def read(
     if placed_anew and any(STREAM in op.attributes for op in module.walk()):
         raise FileError(
             source,
-            "it has streams, where lifespans are not all there is to know; plan it by "
-            "each strategy, and view the results together",
+            "it has streams, so placement depends on more than live ranges; plan it "
+            "with each strategy, and view the plans together",
         )
     return replace(plan, explanation=explanation)
 
