@@ -193,7 +193,11 @@ def main() -> int:
         commands = [COMMANDS[name]]
     else:
         choices = "|".join((*COMMANDS, *SEVERAL))
-        sys.exit(f"usage: python3 dev.py {choices} [ARGUMENT ...]\n\n{__doc__}")
+        usage = f"usage: python3 dev.py {choices} [ARGUMENT ...]\n\n{__doc__}"
+        if name in ("help", "-h", "--help"):
+            print(usage)
+            return 0
+        sys.exit(f"dev.py: unknown command {name!r}\n{usage}")
     if name == "test" and "--all" in arguments:
         arguments.remove("--all")
         arguments += ALL_TESTS

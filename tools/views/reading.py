@@ -193,7 +193,7 @@ def _from_report(source: Source) -> PlanView:
         for row in _rows(report, "buffers"):
             pool = _get(row, "pool", int)
             if not 0 <= pool < len(pools):
-                raise ValueError(f"pool is {pool}, expected less than {len(pools)}")
+                raise ValueError(f"pool is {pool}, expected 0 to {len(pools) - 1}")
             members[pool].append(_placed(row))
         for pool, placed in zip(pools, members, strict=True):
             problem = Problem([b.buffer for b in placed])

@@ -197,7 +197,8 @@ class ArenaForms:
         if memory is None or memory.base is None:
             raise LocatedError(
                 f"the arena of @{func.sym_name.data} is in memory space "
-                f"{type.memory_space}, expected a target that says its base address",
+                f"{type.memory_space}, expected a memory of the target with a "
+                "base address",
                 func,
             )
         return _at_address(arena, memory.base)
