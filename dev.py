@@ -185,7 +185,7 @@ def run_pip(command: list[str]) -> int:
 
 
 def main() -> int:
-    name, *arguments = sys.argv[1:] or ["help"]
+    name, *arguments = sys.argv[1:] or [""]
     if name in SEVERAL:
         environment, commands = SEVERAL[name]
     elif name in COMMANDS:
@@ -197,7 +197,7 @@ def main() -> int:
         if name in ("help", "-h", "--help"):
             print(usage)
             return 0
-        sys.exit(f"dev.py: unknown command {name!r}\n{usage}")
+        sys.exit(f"dev.py: unknown command {name!r}\n{usage}" if name else usage)
     if name == "test" and "--all" in arguments:
         arguments.remove("--all")
         arguments += ALL_TESTS
