@@ -164,8 +164,11 @@ def test_an_input_that_is_an_optional(count: int) -> None:
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ({}, "of unknown size, expected sizes for 's'$"),
-        ({"s": 2}, r"expected sizes for 's\[0\]\.0', 's\[1\]\.0'$"),
+        ({}, r"of unknown size, expected sizes for 's' \(--sizes or sizes=\)$"),
+        (
+            {"s": 2},
+            r"expected sizes for 's\[0\]\.0', 's\[1\]\.0' \(--sizes or sizes=\)$",
+        ),
         ({"s": -1}, "'s' has a dimension of size -1, expected 0 to 1024"),
         ({"s": 0, "t": 1}, "no dimension 't', expected one of s"),
     ],

@@ -49,7 +49,7 @@ class Inputs:
             listed = ", ".join(map(repr, self._lacking))
             raise LocatedError(
                 f"{self.model}: the model has dimensions of unknown size, expected "
-                f"sizes for {listed}"
+                f"sizes for {listed} (--sizes or sizes=)"
             )
         if unknown := [name for name in self.sizes if name not in self._names]:
             known = one_of(unknown[0], sorted(self._names) or ["none"])

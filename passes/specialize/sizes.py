@@ -125,7 +125,7 @@ class _Specialization:
         found = None if size is None else substitute(size, self.values)
         if not isinstance(found, int):
             what = (
-                "a size that does not follow from the sizes of the arguments"
+                "a size that cannot be derived from the sizes of the arguments"
                 if size is None
                 else f"size {size}, expected a number for each of its names"
             )

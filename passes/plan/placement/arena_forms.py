@@ -136,7 +136,7 @@ class ArenaForms:
         taken: list[memref.AllocOp] = []
         for arena in arenas:
             if None in reader.shape(arena.memref):
-                text = "its size does not follow from the shapes of the arguments"
+                text = "its size cannot be derived from the shapes of the arguments"
                 remark(f"arena is allocated: {text}", arena)
             else:
                 taken.append(arena)
