@@ -214,10 +214,12 @@ def _call(
         return _Program(graph, build, roles, strided)
     except UnsupportedNodes as error:
         if not all(map(_is_random, error.nodes)):
-            warn(f"PyTorch runs what tensorplan cannot: {error}", stacklevel=2)
+            what = f"operations that tensorplan does not support: {error}"
+            warn(f"PyTorch runs {what}", stacklevel=2)
         return _divided(graph, _left(graph, error.nodes), build, roles)
     except LocatedError as error:
-        warn(f"PyTorch runs a graph that tensorplan cannot: {error}", stacklevel=2)
+        what = f"a graph that tensorplan does not support: {error}"
+        warn(f"PyTorch runs {what}", stacklevel=2)
         return _boxed(graph)
 
 
