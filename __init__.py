@@ -108,10 +108,10 @@ def read(source: str | bytes | os.PathLike[str]) -> ModuleOp:
 
 def _expect_contents(source: object) -> None:
     if isinstance(source, str) and "\0" not in source and os.path.exists(source):
-        raise ValueError(f"{source!r} is a file's name, expected Path({source!r})")
+        raise ValueError(f"{source!r} is a file name, expected Path({source!r})")
     if not isinstance(source, str | bytes | os.PathLike):
         found = type(source).__name__
-        raise TypeError(f"source is a {found}, expected text, bytes or a Path")
+        raise TypeError(f"source has type {found}, expected text, bytes or a Path")
 
 
 def from_stablehlo(
@@ -236,7 +236,7 @@ def _contents(source: object, name: str) -> tuple[bytes, str]:
         return source, name
     if not isinstance(source, str | os.PathLike):
         found = type(source).__name__
-        raise TypeError(f"source is a {found}, expected bytes or a file's name")
+        raise TypeError(f"source has type {found}, expected bytes or a file name")
     path = Path(cast("str | os.PathLike[str]", source))
     return path.read_bytes(), str(path)
 
@@ -405,7 +405,7 @@ def _module_of(program: object) -> ModuleOp:
 
     module = program.module if isinstance(program, Model) else program
     if not isinstance(module, ModuleOp):
-        found = f"program is a {type(module).__name__}, expected a ModuleOp or a Model"
+        found = f"program has type {type(module).__name__}, expected ModuleOp or Model"
         raise TypeError(f"{found} (tensorplan.read gives a ModuleOp)")
     return module
 
@@ -691,7 +691,7 @@ def save(
 
     if not isinstance(executable, Executable):
         found = type(executable).__name__
-        raise TypeError(f"a {found} can't be saved, expected an Executable")
+        raise TypeError(f"a {found} cannot be saved, expected an Executable")
     executable.save(Path(path))
 
 

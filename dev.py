@@ -41,11 +41,15 @@ COMMANDS = {
     "plan-audit": ["-m", "tensorplan.tools.plan_audit"],
     "plan-opt": ["-m", "tensorplan.tools.plan_opt"],
     "plan-run": ["-m", "tensorplan.tools.plan_run"],
+    "plan-serve": ["-m", "tensorplan.tools.plan_serve"],
     "plan-solve": ["-m", "tensorplan.tools.plan_solve"],
     "plan-view": ["-m", "tensorplan.tools.plan_view"],
     "python": [],
 }
-FOR_USERS = ("demo", "plan-audit", "plan-opt", "plan-run", "plan-solve", "plan-view")
+FOR_USERS = (
+    *("demo", "plan-audit", "plan-opt", "plan-run", "plan-serve", "plan-solve"),
+    "plan-view",
+)
 """Commands that need no development tools."""
 
 ALL_TESTS = ["-m", "not slow"]  # pyproject.toml leaves out the thorough ones, too
@@ -181,7 +185,7 @@ def run_pip(command: list[str]) -> int:
 
 
 def main() -> int:
-    name, *arguments = sys.argv[1:] or ["help"]
+    name, *arguments = sys.argv[1:] or [""]
     if name in SEVERAL:
         environment, commands = SEVERAL[name]
     elif name in COMMANDS:
@@ -189,7 +193,11 @@ def main() -> int:
         commands = [COMMANDS[name]]
     else:
         choices = "|".join((*COMMANDS, *SEVERAL))
-        sys.exit(f"usage: python3 dev.py {choices} [ARGUMENT ...]\n\n{__doc__}")
+        usage = f"usage: python3 dev.py {choices} [ARGUMENT ...]\n\n{__doc__}"
+        if name in ("help", "-h", "--help"):
+            print(usage)
+            return 0
+        sys.exit(f"dev.py: unknown command {name!r}\n{usage}" if name else usage)
     if name == "test" and "--all" in arguments:
         arguments.remove("--all")
         arguments += ALL_TESTS

@@ -447,7 +447,7 @@ def _bytes(alloc: memref.AllocOp, sizes: SizeReader | None) -> int:
         raise _NotPlannable(f"{type} has a dynamic size")
     if None in shape:
         raise _NotPlannable(
-            f"the size of {type} does not follow from the shapes of the arguments"
+            f"the size of {type} cannot be derived from the shapes of the arguments"
         )
     if not isinstance(type.layout, NoneAttr):
         raise _NotPlannable(f"{type} has a layout other than the identity")

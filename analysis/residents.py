@@ -127,8 +127,8 @@ def why_none(allocation: Allocation, flow: ControlFlow) -> str:
             if is_view(use.operation):
                 values.append(use.operation.results[0])
             elif moves(use) is not None:
-                return f"which {name_of(use.operation)} hands on"
-    return "whose uses can't be told apart"
+                return f"which {name_of(use.operation)} forwards"
+    return "whose uses cannot be distinguished"
 
 
 class _Residents:

@@ -206,7 +206,7 @@ class SizeWriter:
             return self._add(arith.MaxSIOp(self._operands[name], least))
         if name not in self._sources:
             raise LocatedError(
-                f"size {name} does not follow from the sizes of the arguments", at
+                f"size {name} cannot be derived from the sizes of the arguments", at
             )
         argument, dim, size = self._places[self._sources[name]]
         given = self._add(

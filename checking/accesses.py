@@ -311,7 +311,7 @@ class Accesses:
             )
         if is_return(user) and buffer.pool.owner in self.memories.allocates:
             raise LocatedError(
-                f"{name_of(user)} passes on a buffer of an arena, "
+                f"{name_of(user)} forwards a buffer of an arena, "
                 "expected no buffer to outlive its arena",
                 user,
             )

@@ -226,9 +226,9 @@ class _Walk:
 
     def _forward(self, values: Iterable[Forwarded], site: _Site) -> None:
         for old, new in values:
-            self._expect(old, f"is handed on to {new.name} in {site.step}", site)
+            self._expect(old, f"is forwarded to {new.name} in {site.step}", site)
             if old.region != new.region:
-                text = f"{old.name} is handed on to {new.name}, but is not in its bytes"
+                text = f"{old.name} is forwarded to {new.name}, but is not in its bytes"
                 self._report(site, old, new.name, text)
             elif self._fits(new, site):
                 self.contents[new.region.memory].add(new.region, new.name)
@@ -326,4 +326,4 @@ def _where(region: Region, other: Region | None = None) -> str:
     begin, end = region.offset, region.end
     if other is not None:
         begin, end = max(begin, other.offset), min(end, other.end)
-    return f"bytes {begin} to {end} of {region.memory}"
+    return f"bytes [{begin}, {end}) of {region.memory}"

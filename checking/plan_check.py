@@ -234,8 +234,8 @@ def _check_view(
         unchecked.add("views that may extend beyond their buffer", op)
         return
     raise LocatedError(
-        f"{name_of(op)} accesses elements {reach.least} to {reach.most}, expected "
-        f"within the buffer's {whole // width}",
+        f"{name_of(op)} accesses elements {reach.least} to {reach.most}, expected 0 "
+        f"to {whole // width - 1}",
         op,
     )
 
@@ -256,14 +256,15 @@ def _check_slot(
     start, size = sizes.offset(view), sizes.bytes(view.result)
     if start is None or start < 0 or start + size > slot.size:
         raise LocatedError(
-            f"a buffer of {size} bytes at byte {start} is made in buffer {slot.name}, "
-            f"expected within its {slot.size} bytes",
+            f"a buffer of {size} bytes is created at byte {start} of buffer "
+            f"{slot.name}, "
+            f"expected within [0, {slot.size})",
             view,
         )
     natural = element_alignment(view.result.type.element_type)
     if gcd(memory.alignment, slot.offset + start) % natural:
         raise LocatedError(
-            f"a buffer is made at byte {start} of buffer {slot.name}, expected a "
+            f"a buffer is created at byte {start} of buffer {slot.name}, expected a "
             f"multiple of {natural} for {view.result.type.element_type}",
             view,
         )

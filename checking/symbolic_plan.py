@@ -156,7 +156,8 @@ def prove(
     if sizes.has_operands or arena_arguments(func):
         raise LocatedError(f"not proved for all sizes: {reason}", cast(Operation, op))
     remark(
-        f"not proved for all sizes, so the runtime checks those of each call: {reason}",
+        "not proved for all sizes, so the runtime checks the sizes of each "
+        f"call: {reason}",
         cast(Operation, op),
     )
 
@@ -255,7 +256,9 @@ class SymbolicSharing:
         if not is_known_at_least(start, 0):
             raise Unproved("its offset may be below 0", view.result)
         if not self._is_multiple(start, alignment):
-            raise Unproved(f"its offset may be no multiple of {alignment}", view.result)
+            raise Unproved(
+                f"its offset may not be a multiple of {alignment}", view.result
+            )
         return start
 
     def _bytes(self, view: memref.ViewOp) -> Size:

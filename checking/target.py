@@ -101,7 +101,7 @@ def _check_accesses(
         if memory is None or (memory.may_read(name) and memory.may_write(name)):
             continue
         if not says_effects(op):
-            what = f"operations that may not access {memory.name} as they like"
+            what = f"operations with unknown effects on {memory.name}, not checked"
             unchecked.add(what, op)
             continue
         reads, writes = effects_on(op, value)
@@ -114,7 +114,8 @@ def _check_accesses(
 def _refused(
     does: str, allowed: Sequence[str], memory: TargetMemory, op: Operation
 ) -> LocatedError:
-    names = ", ".join(allowed) or "none"
+    who = f"only {', '.join(allowed)}" if allowed else "no operation"
+    verb = does.removesuffix("s")
     return LocatedError(
-        f"{name_of(op)} {does} {memory.name}, which only these do: {names}", op
+        f"{name_of(op)} {does} {memory.name}, but {who} may {verb} it", op
     )

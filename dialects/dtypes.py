@@ -59,7 +59,7 @@ def numpy_dtype(element_type: Attribute, op: Operation | None = None) -> DType:
         if width in (8, 16, 32, 64):
             unsigned = integer.signedness.data is Signedness.UNSIGNED
             return np.dtype(f"{'u' if unsigned else ''}int{width}")
-    raise LocatedError(f"cannot compute with elements of type {element_type}", op)
+    raise LocatedError(f"cannot compute on elements of type {element_type}", op)
 
 
 @cache
@@ -79,7 +79,7 @@ def _added(name: str, element_type: Attribute, op: Operation | None) -> DType:
         import ml_dtypes
     except ImportError:
         raise LocatedError(
-            f"elements of type {element_type} need the package ml_dtypes "
+            f"elements of type {element_type} require the package ml_dtypes "
             "(pip install ml_dtypes)",
             op,
         ) from None

@@ -506,7 +506,7 @@ def check_dma_start(op: Operation) -> None:
     MLIR expects."""
     if name_of(op) == memref.DmaStartOp.name and dma_start(op) is None:
         raise LocatedError(
-            f"{name_of(op)} has other operands than two memrefs with an index for each "
+            f"{name_of(op)} has operands other than two memrefs with an index for each "
             "dimension, a number, and a tag with its indices",
             op,
         )

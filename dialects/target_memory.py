@@ -188,9 +188,11 @@ def read_target(path: str) -> TargetSystemSpecAttr:
             if not name or "capacity" not in _expect_table(f"memory {name!r}", table):
                 raise ValueError(f"memory {name!r} has no capacity, expected one")
         if not _by_space(_memories(tables)):
-            raise ValueError("the file describes no memory, expected a table for each")
+            raise ValueError(
+                "the file describes no memory, expected a table for each memory"
+            )
     except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
+        raise ValueError(f"{path}: {(error.strerror or '').lower()}") from None
     except UnicodeDecodeError:
         raise ValueError(f"{path}: this is not UTF-8") from None
     except ValueError as error:
@@ -230,7 +232,7 @@ def _memories(devices: object) -> Mapping[str, TargetMemory]:
                 if not others:
                     raise ValueError(
                         f"memory {name!r}: copies to {other!r}, expected another "
-                        "memory that is described, and there is none"
+                        "described memory, but there is none"
                     )
                 raise ValueError(f"memory {name!r}: copies to {one_of(other, others)}")
     return found
@@ -306,7 +308,7 @@ def _by_space(memories: Mapping[str, TargetMemory]) -> TargetMemories:
         if other is not memory:
             raise ValueError(
                 f"memories {other.name!r} and {memory.name!r} have the same memory "
-                "space, expected one memory for each"
+                "space, expected different memory spaces"
             )
     placed = [m for m in memories.values() if m.base is not None]
     for a, b in pairwise(sorted(placed, key=lambda m: m.base or 0)):
@@ -358,7 +360,7 @@ def _attribute(value: object) -> Attribute:
         case dict():
             return MapAttr(_entries(cast(Table, value)))
         case _:
-            raise ValueError(f"{value} is no string or number")
+            raise ValueError(f"{value} is neither a string nor a number")
 
 
 def _entries(table: Table) -> Any:

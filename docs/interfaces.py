@@ -58,7 +58,8 @@ def _command(parser: argparse.ArgumentParser) -> str:
     parts = [f"## {parser.prog}", _text(parser.description or "")]
     for group in vars(parser)["_action_groups"]:
         actions = cast("list[argparse.Action]", vars(group)["_group_actions"])
-        rows = [_argument(action, parser.prog) for action in actions]
+        shown = (each for each in actions if each.help != argparse.SUPPRESS)
+        rows = [_argument(action, parser.prog) for action in shown]
         if rows:
             parts += [f"**{capitalized(group.title)}**", table(("", ""), rows)]
     if examples := (parser.epilog or "").removesuffix(EXIT_CODES):

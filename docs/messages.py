@@ -35,6 +35,7 @@ ERRORS = {
     "VerifyException",
     "_NotPlannable",  # becomes a remark
     "missing_extra_message",  # of support/extras.py
+    "not_supported",  # of frontends/unsupported.py
     "raise_error",  # of xDSL's parser
 }
 """The names of functions and classes that are called with a message for the user."""
@@ -114,6 +115,8 @@ def _messages(node: ast.AST) -> Iterator[str]:
             if name == "missing_extra_message":
                 (extra,) = _texts(node.args[1])
                 text += f": pip install '.[{extra}]' in tensorplan's checkout (…)"
+            if name == "not_supported":
+                text += " is not supported"
             if re.search(r"[a-z]{2}", text):
                 yield text.replace("\n", " ").replace("`", "'").strip()
 

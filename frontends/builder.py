@@ -142,7 +142,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
         others = [size for size in sizes if size != 1] or [1]
         if any(size != others[0] for size in others):
             listed = " and ".join(map(str, shapes))
-            raise ValueError(f"shapes {listed} can't be broadcast together")
+            raise ValueError(f"shapes {listed} cannot be broadcast together")
         result.append(others[0])
     return tuple(result)
 

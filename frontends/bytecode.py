@@ -75,7 +75,7 @@ def check(data: bytes, name: str, seconds: float = SECONDS) -> None:
             reason = f"MLIR was killed by {signal.Signals(-code).name}"
         elif code == TOO_LARGE:
             reason = (
-                f"MLIR takes more than {_most(data) >> 20} MiB of memory to read it"
+                f"MLIR requires more than {_most(data) >> 20} MiB of memory to read it"
             )
         else:
             reason = ended.stdout.decode(errors="replace").strip()

@@ -261,7 +261,7 @@ def index_of(
     If any element is NaN, the index is that of a NaN.
     """
     if not shape_of(x)[axis]:
-        raise Unsupported("of no elements")
+        raise Unsupported("with no elements")
     best = compare(b, x, "EQ", b.reduce(kind, x, [axis], keep=True))
     if isinstance(type_of(x).element_type, AnyFloat):
         best = b.apply(e.OrOp, best, compare(b, x, "NE", x))

@@ -33,7 +33,7 @@ def import_jax() -> Any:
         jax = import_module("jax")
     except ImportError as error:
         raise LocatedError(
-            missing_extra_message("JAX is needed", "jax", error)
+            missing_extra_message("JAX is required", "jax", error)
         ) from None
     _hide_own_frames()
     return jax
@@ -124,7 +124,8 @@ def _check_is_closed(traced: Any, count: int) -> None:
         raise NotClosed("the function reads an axis of jax.vmap outside of it")
     if "ErrorEffect" in kinds:
         raise NotClosed(
-            "the function has checks: let checkify.checkify make errors of them"
+            "the function contains checks: use checkify.checkify to turn them "
+            "into errors"
         )
 
 

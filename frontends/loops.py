@@ -54,7 +54,7 @@ class Loop(Generic[B]):
         for value, type in zip(following, types, strict=True):
             if value.type != type:
                 raise Unsupported(
-                    f"whose body makes {value.type} of a carried value of {type}"
+                    f"with a body that changes a carried {type} to {value.type}"
                 )
         assigns = [
             AssignOp(variable, value)
@@ -86,7 +86,7 @@ def branch(
     types = [[type_of(value) for value in made] for _, made in (then, otherwise)]
     if types[0] != types[1]:
         listed = [", ".join(map(str, made)) for made in types]
-        raise Unsupported(f"with branches of ({listed[0]}) and ({listed[1]})")
+        raise Unsupported(f"with branches that return ({listed[0]}) and ({listed[1]})")
     blocks = {Block(): [*ops, YieldOp(*made)] for ops, made in (then, otherwise)}
     captured = _enclose(blocks)
     regions = [Region(block) for block in blocks]

@@ -178,7 +178,7 @@ class _TransferSyntax(Operation):
         if len(numbers) not in cls.STRIDES:
             expected = " or ".join(map(str, cls.STRIDES))
             parser.raise_error(
-                f"{cls.name} ends with {len(numbers)} numbers for strides, expected "
+                f"{cls.name} has {len(numbers)} operands for strides, expected "
                 f"{expected}"
             )
         attributes = parser.parse_optional_attr_dict()

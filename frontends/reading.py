@@ -116,7 +116,7 @@ def _jaxlib_reader(name: str, what: str) -> ModuleType:
     except ImportError as error:
         raise LocatedError(
             missing_extra_message(
-                f"{name} holds {what}, which takes jaxlib to read", "jax", error
+                f"{name} holds {what}, which requires jaxlib", "jax", error
             )
         ) from None
     return stablehlo

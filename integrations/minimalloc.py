@@ -366,7 +366,9 @@ def _seconds(text: str) -> float:
             return sum(float(number) * units[unit] for number, unit in parts)
     except (KeyError, ValueError):
         pass
-    raise argparse.ArgumentTypeError(f"{text!r} is no duration, expected 10s or 1m30s")
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not a duration, expected 10s or 1m30s"
+    )
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -381,9 +383,15 @@ def make_parser() -> argparse.ArgumentParser:
         "usage error.",
     )
     parser.add_argument("--input", required=True, help="read the buffers from a file")
-    parser.add_argument("--output", required=True, help="write them with their offsets")
     parser.add_argument(
-        "--capacity", type=int, default=0, metavar="BYTES", help="the bytes there are"
+        "--output", required=True, help="write the buffers with their offsets"
+    )
+    parser.add_argument(
+        "--capacity",
+        type=int,
+        default=0,
+        metavar="BYTES",
+        help="the largest size of the pool",
     )
     parser.add_argument(
         "--timeout",
@@ -414,7 +422,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(options)
     except csv_format.CsvError as error:
         message = f"{options.input}:{error.line}: {error.reason}"
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        message = f"{error.filename}: {(error.strerror or '').lower()}"
+    except ValueError as error:
         message = str(error)
     except KeyboardInterrupt:
         return 130

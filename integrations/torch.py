@@ -214,10 +214,12 @@ def _call(
         return _Program(graph, build, roles, strided)
     except UnsupportedNodes as error:
         if not all(map(_is_for_pytorch, error.nodes)):
-            warn(f"PyTorch runs what tensorplan cannot: {error}", stacklevel=2)
+            what = f"operations that tensorplan does not support: {error}"
+            warn(f"PyTorch runs {what}", stacklevel=2)
         return _divided(graph, _left(graph, error.nodes), build, roles)
     except LocatedError as error:
-        warn(f"PyTorch runs a graph that tensorplan cannot: {error}", stacklevel=2)
+        what = f"a graph that tensorplan does not support: {error}"
+        warn(f"PyTorch runs {what}", stacklevel=2)
         return _boxed(graph)
 
 
@@ -325,7 +327,7 @@ def _run_in(part: Graph, build: Builder, roles: Roles) -> None:
             if found != (dtype, found[1] if shape is None else shape):
                 sizes = "any sizes" if shape is None else tuple(shape)
                 raise TypeError(
-                    f"an operation that PyTorch runs gives {found[0]} of "
+                    f"an operation that PyTorch runs returns {found[0]} of "
                     f"{tuple(found[1])}, expected {dtype} of {sizes}"
                 )
         results = call(list(given))

@@ -86,8 +86,8 @@ class Placing(Packing):
 
     workspaces: the kernels whose workspaces are planned as well: `native`, `numpy` (see
         plan-workspaces), or `none` if the program will run with other kernels.
-    threads: the number of threads that the program uses, each of which takes workspace;
-        by default TENSORPLAN_THREADS, or else one per processor.
+    threads: the number of threads that the program uses, each of which needs its own
+        workspace; by default TENSORPLAN_THREADS, or else one per processor.
     """
 
     workspaces: str = "none"
@@ -134,14 +134,14 @@ class MemoryOptions(Packing):
         """`bounds`, by name."""
         from .option_values import parse_values
 
-        return parse_values(self.bounds, "<=")
+        return parse_values(self.bounds, "bounds", "<=")
 
     @cached_property
     def typical(self) -> Mapping[str, int]:
         """`hints`, by name."""
         from .option_values import parse_values
 
-        return parse_values(self.hints)
+        return parse_values(self.hints, "hints")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +197,7 @@ class Budget(Options):
         """`budget` in bytes."""
         from ..support.byte_sizes import parse_size
 
-        return parse_size(self.budget)
+        return parse_size(self.budget, "budget")
 
 
 @dataclass(frozen=True, kw_only=True)

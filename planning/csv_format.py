@@ -75,7 +75,7 @@ def read(
 ) -> Table:
     """Reads the buffers in a file's text. Raises `CsvError`.
 
-    `inclusive`: whether the upper ends of lifetimes and gaps belong to them.
+    `inclusive`: whether the upper ends of live ranges and gaps belong to them.
     `alignment`: bytes, for rows that state none. `keep_offsets`: whether the offsets in
     the file are given offsets; otherwise they are ignored.
     """
@@ -135,7 +135,9 @@ def _columns(header: Sequence[str]) -> dict[str, int]:
     for at, name in enumerate(header):
         column = _NAMES.get(name)
         if column in columns:
-            raise ValueError(f"column {name} says what {header[columns[column]]} says")
+            raise ValueError(
+                f"columns {header[columns[column]]} and {name} have the same meaning"
+            )
         if column:
             columns[column] = at
     for column in _REQUIRED:

@@ -56,7 +56,7 @@ class Buffer:
             refuse(f"size is {self.size}, expected 0 or more")
         if self.end <= self.start:
             refuse(
-                f"lifetime is [{self.start}, {self.end}), expected an end after the "
+                f"live range is [{self.start}, {self.end}), expected an end after the "
                 "start"
             )
         if self.alignment < 1:
@@ -72,7 +72,7 @@ class Buffer:
         for gap in self.gaps:
             if not end < gap[0] < gap[1] < self.end:
                 refuse(
-                    f"gap is [{gap[0]}, {gap[1]}), expected between [{end}, "
+                    f"gap is [{gap[0]}, {gap[1]}), expected within [{end}, "
                     f"{self.end}), not touching either end or another gap"
                 )
             end = gap[1]

@@ -73,9 +73,9 @@ def tables(
     if helping := _helping(trials):
         found.append(("what would help", [_row(now, trial) for trial in helping]))
     elif any(isinstance(trial.outcome, MemoryNeeds) for trial in trials):
-        found.append(("nothing that was tried would help", []))
+        found.append(("no change that was tried would help", []))
     if done:
-        found.append(("what helps already", done))
+        found.append(("what already helps", done))
     return found
 
 

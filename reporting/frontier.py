@@ -183,7 +183,7 @@ def _expect_known_tensors(
         if is_static_block(func.body.block):
             continue
         if measure:
-            raise LocatedError("times of symbolic sizes can't be measured", func)
+            raise LocatedError("times of symbolic sizes cannot be measured", func)
         if not pipeline.bounds:
             raise LocatedError("a frontier for symbolic sizes requires bounds", func)
 

@@ -202,7 +202,7 @@ class _Function:
         """Why `op` does not overwrite `value`, as a predicate: "is a constant"."""
         if isinstance(root, BlockArgument):
             in_function = isinstance(root.block.parent_op(), FuncOp)
-            return self._held(root) if in_function else "is passed on by control flow"
+            return self._held(root) if in_function else "is forwarded by control flow"
         if isinstance(root.owner, memref.GetGlobalOp):
             return "is a constant"
         target = cast(AnyMemRef, op.operands[destinations(op)[0]].type)

@@ -708,7 +708,7 @@ def _cast(array: Array, dtype: DType, name: str) -> Array:
     if dtype.kind in "iu" and not np.array_equal(cast, array):
         limits = np.iinfo(dtype)
         raise ValueError(
-            f"{name} has numbers from {array.min()} to {array.max()}, expected "
+            f"{name} has elements from {array.min()} to {array.max()}, expected "
             f"{limits.min} to {limits.max}"
         )
     return cast
@@ -765,7 +765,9 @@ def _check_out(given: Array, result: Result, number: int) -> None:
             f"argument {result.input}"
         )
     if _as_array(given, result, name)[0] is not given:
-        raise TypeError(f"{name} is a {type(given).__name__}, expected a NumPy array")
+        raise TypeError(
+            f"{name} has type {type(given).__name__}, expected a NumPy array"
+        )
     if not _is_plain(given) or not given.flags.writeable:
         raise ValueError(f"{name} is not a writable C-contiguous array")
 

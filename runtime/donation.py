@@ -23,10 +23,12 @@ def donations(
     for index in sorted(donate):
         if not 0 <= index < len(signature.inputs):
             raise ValueError(
-                f"donate has {index}, expected 0 to {len(signature.inputs) - 1}"
+                f"donate contains {index}, expected 0 to {len(signature.inputs) - 1}"
             )
         if signature.inputs[index].is_variable:
-            raise ValueError(f"donate has {index}, a variable: it is updated in place")
+            raise ValueError(
+                f"donate contains {index}, a variable: it is updated in place"
+            )
         free.append(index)
     taken: dict[int, int] = {}
     for number, result in enumerate(signature.results):

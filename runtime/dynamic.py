@@ -182,7 +182,7 @@ class Binding:
         for size in (*sizes, *results):
             if unknown := [n for n in names_in(size) if n not in self.names]:
                 raise LocatedError(
-                    f"size {unknown[0]} does not follow from the inputs' shapes",
+                    f"size {unknown[0]} cannot be derived from the inputs' shapes",
                     signature.function,
                 )
 

@@ -181,7 +181,7 @@ class Executable(CallableProgram):
 
         if self._sanitize or self._donate or self._processes:
             raise ValueError(
-                "a program with sanitize, donate or processes can't be saved"
+                "a program with sanitize, donate or processes cannot be saved"
             )
         with self._alone:
             program = CompiledProgram(

@@ -189,7 +189,7 @@ class _Native:
         """Raises `RuntimeError` if oneDNN fails."""
         words = array("q", starts)
         if self._function(self._at, words.buffer_info()[0]):
-            raise RuntimeError("native code (oneDNN) does not take an address")
+            raise RuntimeError("native code (oneDNN) rejected an address")
 
 
 def _array_at(start: int, slot: Slot) -> Array:

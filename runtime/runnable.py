@@ -46,8 +46,8 @@ def check_devices(function: Operation) -> None:
 def _check(device: str, op: Operation) -> None:
     if not is_runnable(device):
         raise LocatedError(
-            f"{name_of(op)} is on {device}, expected {RUNNABLE}: only processors run "
-            "programs here, plan-opt plans for any device; plan-strip-memory-spaces "
-            "has all of them in host memory (to run then, transfers need constants)",
+            f"{name_of(op)} is on {device}, expected {RUNNABLE}: programs run on "
+            "processors only; plan-strip-memory-spaces puts all of a plan in host "
+            "memory, where it runs if the indices of its transfers are constant",
             op,
         )

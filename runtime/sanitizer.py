@@ -87,7 +87,7 @@ def sanitize(program: CompiledProgram, signature: Signature) -> None:
 
 
 def _title(buffer: MemoryRange) -> str:
-    place = f"bytes {buffer.start} to {buffer.stop} of {buffer.memory.name}"
+    place = f"bytes [{buffer.start}, {buffer.stop}) of {buffer.memory.name}"
     return f"{buffer.name} ({place})" if buffer.name else f"the buffer in {place}"
 
 

@@ -25,6 +25,6 @@ def parse_size(text: int | str, what: str = "size") -> int:
     bytes = int(Decimal(match[1]) * unit) if match and unit else 0
     if not bytes:
         raise ValueError(
-            f"{what} is {text}, expected bytes such as 4096, 64MiB or 1.5GB"
+            f"{what} is {text!r}, expected bytes such as 4096, 64MiB or 1.5GB"
         )
     return bytes

@@ -5,7 +5,7 @@ Imports nothing from tensorplan, so that every folder can use it.
 
 
 def missing_extra_message(what: str, extra: str, error: Exception) -> str:
-    """`JAX is needed: pip install '.[jax]' in tensorplan's checkout (...)`.
+    """`JAX is required: pip install '.[jax]' in tensorplan's checkout (...)`.
 
     what: the feature and the package that it needs.
     extra: the extra of pyproject.toml with the package. tensorplan is in no package

@@ -710,7 +710,9 @@ def test_symbolic_sizes(
         found = find_allocations(func, ControlFlow(func), sizes=sizes)
     assert [str(a.size) for a in found] == ([expected] if expected else [])
     if not expected:
-        reason = f"the size of {type} does not follow from the shapes of the arguments"
+        reason = (
+            f"the size of {type} cannot be derived from the shapes of the arguments"
+        )
         assert reason in caplog.text
 
 

@@ -128,7 +128,7 @@ def test_integers_out_of_range_are_refused(given: object) -> None:
     type = "tensor<3xi8>" if isinstance(given, list) else "tensor<i8>"
     text = f"func.func @main(%x: {type}) -> {type} {{\n  func.return %x : {type}\n}}"
     run = Executable(tensorplan.plan(tensorplan.read(text)))
-    numbers = r"argument 0 has numbers from -?\d+ to -?\d+, expected -128 to 127"
+    numbers = r"argument 0 has elements from -?\d+ to -?\d+, expected -128 to 127"
     with pytest.raises(ValueError, match=numbers):
         run(given)
 
@@ -285,7 +285,10 @@ def test_arguments_that_are_not_donated_must_not_be_written() -> None:
 
 @pytest.mark.parametrize(
     ("donate", "message"),
-    [([2], "donate has 2, expected 0 to 1"), ([0], "donate has 0, a variable")],
+    [
+        ([2], "donate contains 2, expected 0 to 1"),
+        ([0], "donate contains 0, a variable"),
+    ],
 )
 def test_wrong_donations(donate: list[int], message: str) -> None:
     with pytest.raises(ValueError, match=message):

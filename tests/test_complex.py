@@ -219,7 +219,9 @@ def test_invalid_operations_are_refused(text: str, message: str) -> None:
 
 def test_complex_numbers_cannot_be_lowered_to_linalg() -> None:
     planned = tensorplan.plan(parse(elementwise("f32")))
-    with pytest.raises(LocatedError, match="complex numbers has no upstream form"):
+    with pytest.raises(
+        LocatedError, match=("complex numbers has no equivalent in upstream MLIR")
+    ):
         run(planned, ConvertTGraphToLinalg())
 
 

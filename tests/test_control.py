@@ -141,7 +141,7 @@ def test_linalg_generic_with_a_reduction_an_index_and_a_captured_scalar() -> Non
         (
             "%m = scf.if %t -> (memref<4xf32>) {\n scf.yield %x : memref<4xf32>\n} "
             "else {\n scf.yield %r : memref<4xf32>\n}",
-            "scf.if passes on a memref, expected numbers",
+            "scf.if forwards a memref, expected numbers",
         ),
         (
             "memref.store %two, %x[%c0] : memref<4xf32>",

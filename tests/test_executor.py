@@ -192,7 +192,7 @@ def test_input_in_the_memory_of_a_variable_is_copied(step: Executable) -> None:
             ValueError,
             "out 1 is given, expected None",
         ),
-        ([[0] * 4] * 2, [[0] * 4, None], TypeError, "out 0 is a list"),
+        ([[0] * 4] * 2, [[0] * 4, None], TypeError, "out 0 has type list"),
         (
             [[0] * 4] * 2,
             [np.zeros(8, np.float32)[::2], None],
@@ -309,12 +309,12 @@ func.func @main(%x: !t, %r: !t {tgraph.result = 0 : i32},
         (
             "%a = memref.alloc() : memref<20xi8>\n%o = arith.constant 8 : index\n"
             "%v = memref.view %a[%o][] : memref<20xi8> to !t",
-            "takes bytes 8 to 24 of a buffer of 20 bytes",
+            r"accesses bytes \[8, 24\) of a buffer of 20 bytes",
         ),
         (
             "%v = memref.reinterpret_cast %x to offset: [1], sizes: [2], strides: [3] "
             ": !t to memref<2xf32, strided<[3], offset: 1>>",
-            "accesses bytes 4 to 20 of a buffer of 16 bytes",
+            r"accesses bytes \[4, 20\) of a buffer of 16 bytes",
         ),
         ("%v = memref.get_global @g : !t", "no memref.global @g with a dense value"),
         (
@@ -332,7 +332,7 @@ def test_ir_that_cannot_run(body: str, message: str) -> None:
 def test_bf16_without_ml_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     module = parse("func.func @main(%x: memref<bf16>) { func.return }")
-    with pytest.raises(LocatedError, match="need the package ml_dtypes"):
+    with pytest.raises(LocatedError, match="require the package ml_dtypes"):
         Executable(module)
 
 

@@ -79,7 +79,7 @@ def test_fault_of_issue_49176_is_found() -> None:
     assert finding.location == "record.py:21:11"
     assert finding.message == (
         "bitcast_dynamic-update-slice_fusion (fusion) overwrites copy.1 before it has "
-        "read it, in bytes 0 to 512 of allocation 0: 96 elements are read after they "
+        "read it, in bytes [0, 512) of allocation 0: 96 elements are read after they "
         "are overwritten"
     )
 
@@ -230,22 +230,22 @@ def messages(*steps: Step | Forwarded | Loop | Branch, kept: str = "") -> list[s
 def test_values_that_are_overwritten_too_early_are_found() -> None:
     x = value("x", 0)
     assert messages(write("a", 0), write("b", 8, x)) == [
-        "x is read by make b (op), but bytes 0 to 4 of arena hold a, which make a wrote"
+        "x is read by make b (op), but bytes [0, 4) of arena hold a, which make a wrote"
     ]
     assert messages(write("a", 2), kept="x") == [
-        "x is lost before the end, but bytes 0 to 4 of arena hold a, which make a wrote"
+        "x is lost before the end, but bytes [0, 4) of arena hold a, which make a wrote"
     ]
     assert messages(write("b", 8, value("z", 12))) == [
-        "z is read by make b (op), but bytes 12 to 16 of arena hold nothing yet"
+        "z is read by make b (op), but bytes [12, 16) of arena hold nothing yet"
     ]
     assert messages(write("a", 14)) == [
-        "a is in bytes 14 to 18 of arena, but arena has 16 bytes"
+        "a is in bytes [14, 18) of arena, but arena has 16 bytes"
     ]
 
 
 def test_results_of_a_step_must_not_overlap() -> None:
     [message] = messages(Step("s", "op", (), [value("a", 8), value("b", 10)]))
-    assert "writes a and b into the same bytes, bytes 10 to 12" in message
+    assert "writes a and b into the same bytes, bytes [10, 12)" in message
 
 
 def test_values_overwritten_in_a_loop_are_lost() -> None:
@@ -609,7 +609,7 @@ NO_CODE = (
 def test_files_without_inductor_code_are_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "output_code.py"
     path.write_text(text)
-    with pytest.raises(ForeignPlanError, match="no code of Inductor"):
+    with pytest.raises(ForeignPlanError, match="not Inductor's output code"):
         read_plan(path)
 
 

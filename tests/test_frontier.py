@@ -244,9 +244,17 @@ POINT = {"bytes": 64, "time": 100, "budget": 64, "change": "more tiles"}
 @pytest.mark.parametrize(
     ("points", "options", "message"),
     [
-        ([POINT], ["-o", "page.html"], "this is a frontier, --html shows plans only"),
-        ([POINT], ["--compare", "naive"], "this is a frontier, --compare expects"),
-        ([POINT], ["--explain"], "this is a frontier, --explain expects a program"),
+        (
+            [POINT],
+            ["-o", "page.html"],
+            "this is a frontier, but --html requires a plan",
+        ),
+        ([POINT], ["--compare", "naive"], "this is a frontier, but --compare requires"),
+        (
+            [POINT],
+            ["--explain"],
+            "this is a frontier, but --explain requires a program",
+        ),
         ([], [], "the frontier has no points"),
         ([POINT | {"bytes": "x"}], [], "'bytes' is \"x\", expected"),
         ([POINT, POINT], [], "a point has 64 bytes and 100 ns, after one with 64 and"),

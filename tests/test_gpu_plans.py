@@ -145,7 +145,7 @@ def test_partly_overwritten_operand_of_an_asynchronous_operation() -> None:
     text, places = CASES["async"]
     half = {**places, "result": 0, "a": 1024, "t": 1024 + SIZE // 2}
     finding = read(text, {**half, "b": 1024 - SIZE // 2}).findings[-1]
-    assert "a is read by d (async-done), but bytes 1024 to 1056" in finding.message
+    assert "a is read by d (async-done), but bytes [1024, 1056)" in finding.message
 
 
 def test_host_memory_is_a_separate_memory() -> None:

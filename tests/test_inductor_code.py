@@ -393,7 +393,10 @@ def test_bad_code_is_rejected_with_its_location(
     path = tmp_path / "net.output_code.py"
     path.write_text(code(body, before=PART))
     assert plan_audit.main([str(path)]) == 1
-    said = re.escape(f"{path}:") + r"\d+:\d+: error: this is no code of Inductor: "
+    said = (
+        re.escape(f"{path}:") + r"\d+:\d+: error: this is not Inductor's "
+        r"output code: "
+    )
     assert re.match(said + re.escape(message), capsys.readouterr().err)
 
 
@@ -495,7 +498,7 @@ def test_mismatched_forward_and_backward_passes_are_rejected(
     step(tmp_path, FORWARD.replace(old, new))
     assert plan_audit.main([str(tmp_path)]) == 1
     message = capsys.readouterr().err
-    assert "net.backward.output_code.py: error: this is the code of another" in message
+    assert "net.backward.output_code.py: error: this code belongs to a " in message
 
 
 def test_both_files_of_a_step_are_audited_once(

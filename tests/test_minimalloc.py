@@ -202,4 +202,4 @@ def test_usage_errors(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         mm.main(["--input=a", "--output=b", "--timeout=soon"])
     assert exit_.value.code == 2
-    assert "'soon' is no duration" in capsys.readouterr().err
+    assert "'soon' is not a duration" in capsys.readouterr().err

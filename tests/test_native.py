@@ -1556,7 +1556,7 @@ def test_an_error_ends_a_run(count: int) -> None:
     adds = ArrayRecord(compiler.function(ADD_ONE), [x])
     ((tape, _),) = joined([(f, ()) for f in [adds, adds, fails, adds][-count - 1 :]])
     for times in (1, 2):
-        with pytest.raises(RuntimeError, match="gives status 3"):
+        with pytest.raises(RuntimeError, match="returned status 3"):
             tape()
         assert x.tolist() == [times * (count - 1)]
 
@@ -1642,7 +1642,7 @@ def test_an_error_ends_a_loop(fails_in: int) -> None:
     adds = ArrayRecord(compiler.function(ADD_ONE), [x]), ()
     call = controlled(WHILE, flag, *([fails], [adds])[:: 1 - 2 * fails_in])
     assert call is not None
-    with pytest.raises(RuntimeError, match="gives status 3"):
+    with pytest.raises(RuntimeError, match="returned status 3"):
         call[0]()
     assert x.tolist() == [fails_in]
 

@@ -166,7 +166,7 @@ def test_encoders(name: str, attributes: Mapping[str, Any]) -> None:
         (
             "LinearClassifier",
             {"classlabels_strings": ["a", "b"]},
-            "labels that are texts",
+            "string labels",
         ),
     ],
 )

@@ -67,7 +67,9 @@ def test_no_classes() -> None:
     none = model(node.format(0), "(float[2,3] x) => (int32[2,0] y)")
     y, _ = tensorplan.compile(tensorplan.from_onnx(none))(np.zeros((2, 3), np.float32))
     assert y.shape == (2, 0)
-    with pytest.raises(LocatedError, match="Multinomial of no elements"):
+    with pytest.raises(
+        LocatedError, match=("Multinomial is not supported with no elements")
+    ):
         tensorplan.from_onnx(model(node.format(3), "(float[2,0] x) => (int32[2,3] y)"))
 
 
@@ -90,7 +92,9 @@ def test_random_numbers_in_branches_are_rejected() -> None:
           then_branch = a () => (float[200,50] u) { u = RandomNormalLike(x) },
           else_branch = b () => (float[200,50] v) { v = Identity(x) }>"""
     )
-    with pytest.raises(LocatedError, match="RandomNormalLike in a branch or a loop"):
+    with pytest.raises(
+        LocatedError, match=("RandomNormalLike is not supported in a branch or a loop")
+    ):
         tensorplan.from_onnx(data)
 
 

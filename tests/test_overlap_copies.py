@@ -248,7 +248,7 @@ def test_a_function_whose_arena_does_not_fit_is_unchanged(
     assert str(hidden) == str(module)
     (record,) = caplog.records
     assert record.getMessage().endswith(
-        "no copy runs beside operations: the arena in fast takes 256 bytes, expected "
+        "no copy overlaps with operations: the arena in fast takes 256 bytes, expected "
         "at most 0"
     )
 

@@ -617,7 +617,7 @@ FAULTS = {
     ),
     "the arena is returned": (
         [A, copy("x", "a"), f"func.return %arena : {ARENA}"],
-        "func.return passes on a buffer of an arena, expected no buffer to outlive "
+        "func.return forwards a buffer of an arena, expected no buffer to outlive "
         "its arena",
     ),
     "a view of a view too high": (
@@ -625,14 +625,14 @@ FAULTS = {
             A,
             part(1, 16, 1, 'memref<16xf32, strided<[1], offset: 1>, "cpu:0">'),
         ],
-        "accesses elements 1 to 16, expected within the buffer's 16",
+        "accesses elements 1 to 16, expected 0 to 15",
     ),
     "a view of a view too low": (
         [
             A,
             part(14, 16, -1, 'memref<16xf32, strided<[-1], offset: 14>, "cpu:0">'),
         ],
-        "memref.reinterpret_cast accesses elements -1 to 14, expected within",
+        "memref.reinterpret_cast accesses elements -1 to 14, expected 0 to",
     ),
     "a size not known": (
         [
@@ -644,7 +644,7 @@ FAULTS = {
     ),
     "passed on": (
         [A, copy("x", "a"), f"func.return %a : {BUFFER}"],
-        "func.return passes on a buffer of an arena, expected no buffer to outlive "
+        "func.return forwards a buffer of an arena, expected no buffer to outlive "
         "its arena",
     ),
     "either of two has lost": (
@@ -703,11 +703,11 @@ FAULTS = {
     ),
     "every second element, one too many": (
         [A, part(0, 9, 2, 'memref<9xf32, strided<[2]>, "cpu:0">')],
-        "accesses elements 0 to 16, expected within",
+        "accesses elements 0 to 16, expected 0 to",
     ),
     "the last element and one more": (
         [A, part(15, 2, 1, 'memref<2xf32, strided<[1], offset: 15>, "cpu:0">')],
-        "accesses elements 15 to 16, expected within",
+        "accesses elements 15 to 16, expected 0 to",
     ),
     "the other arena is freed": (
         [

@@ -715,7 +715,7 @@ def test_buffer_must_not_outlive_its_arena() -> None:
         beside=f"func.func @g(%x: {M}) -> {M} {{\n%c0 = arith.constant 0 : index\n"
         + lines(arena(), view("a"), copy("x", "a"), f"return %a : {M}\n}}")
     )
-    refused(text, "func.return passes on a buffer of an arena, expected no buffer")
+    refused(text, "func.return forwards a buffer of an arena, expected no buffer")
 
 
 def test_buffer_in_memory_of_the_caller_may_be_returned() -> None:

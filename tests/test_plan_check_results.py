@@ -149,11 +149,11 @@ FAULTS = {
     ),
     "a view reaches after its buffer": (
         [X, view("v", at(9), "memref<8xf32, strided<[1], offset: 9>>", "%x", UPPER)],
-        "accesses elements 1 to 8, expected within the buffer's 8",
+        "accesses elements 1 to 8, expected 0 to 7",
     ),
     "a view reaches before its buffer": (
         [X, view("v", at(7), "memref<8xf32, strided<[1], offset: 7>>", "%x", UPPER)],
-        "accesses elements -1 to 6, expected within the buffer's 8",
+        "accesses elements -1 to 6, expected 0 to 7",
     ),
     "in an argument": (
         [view("y", f"{at(0)} {{tgraph.buffer}}", HALF, "%a", HALF)],

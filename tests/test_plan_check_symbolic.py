@@ -256,21 +256,21 @@ CHECKED = {
     ),
     "a multiple for some": (
         [*TWO, product("high", "n", "c4"), view("b", "high"), fill("b")],
-        "buffer %b: its offset may be no multiple of 64",
+        "buffer %b: its offset may not be a multiple of 64",
     ),
     "a multiple, if it is the larger one": (
         [
             *(product("less", "n", "c4"), larger("high", "less", "na"), *TWO),
             *(view("b", "high"), *both("a", "b")),
         ],
-        "buffer %b: its offset may be no multiple of 64",
+        "buffer %b: its offset may not be a multiple of 64",
     ),
     "a multiple, if the larger one is the largest": (
         [
             *(product("less", "n", "c4"), larger("one", "less", "ma")),
             *(larger("high", "one", "na"), *TWO, view("b", "high"), *both("a", "b")),
         ],
-        "buffer %b: its offset may be no multiple of 64",
+        "buffer %b: its offset may not be a multiple of 64",
     ),
     "a multiple and more": (
         [
@@ -278,7 +278,7 @@ CHECKED = {
             *(plus("high", "one", "less"), plus("top", "high", "na")),
             *(arena("top"), view("b", "high"), fill("b")),
         ],
-        "buffer %b: its offset may be no multiple of 64",
+        "buffer %b: its offset may not be a multiple of 64",
     ),
     "below 0 for some": (
         [*TWO, binary("subi", "low", "na", "c128"), view("b", "low"), fill("b")],
@@ -297,7 +297,9 @@ def test_unproved_plans_are_checked_at_run_time(
 ) -> None:
     remarks(module(*lines), caplog)
     (message,) = caplog.messages
-    head = "remark: not proved for all sizes, so the runtime checks those of each call"
+    head = (
+        "remark: not proved for all sizes, so the runtime checks the sizes of each call"
+    )
     place, found, why = message.partition(f": {head}: ")
     assert place.startswith("test.mlir:")
     assert (found, why) == (f": {head}: ", reason)

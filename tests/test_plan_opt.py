@@ -370,8 +370,8 @@ class TestPipelines:
         ("text", "message"),
         [
             ("plan-memori", "unknown pass 'plan-memori'; did you mean 'plan-memory'"),
-            ("x", "unknown pass 'x'; --list-passes lists them"),
-            ("plan-in-place{x=1}", "pass plan-in-place has no option 'x'; it has none"),
+            ("x", "unknown pass 'x' (--list-passes lists them)"),
+            ("plan-in-place{x=1}", "pass plan-in-place has no options, got 'x'"),
             ("plan-memory{alignment}", "option 'alignment' is '', expected int"),
             ("plan-memory{alignment=1,2}", "option 'alignment' is '1,2', expected int"),
             ("plan-memory{alignment=3}", "alignment is 3, expected a power of two"),

@@ -386,7 +386,7 @@ def changed(**fields: object) -> str:
     ("file", "text", "message"),
     [
         ("x.csv", "id,size\n", "x.csv:1: error: there is no column lower"),
-        ("x.csv", CHAIN + "d,1,1,4,0\n", "x.csv:5: error: buffer d: lifetime is"),
+        ("x.csv", CHAIN + "d,1,1,4,0\n", "x.csv:5: error: buffer d: live range is"),
         (
             "x.csv",
             CHAIN + "d,1,3,64,32\n",
@@ -397,13 +397,13 @@ def changed(**fields: object) -> str:
         ("x.json", "9" * 5000, "x.json: error: this cannot be read as JSON"),
         ("x.json", "[]", "x.json: error: 'pools' is missing, expected a report of"),
         ("x.json", '{"pools": [{}]}', "x.json: error: 'device' is missing"),
-        ("x.json", changed(pool=1), "x.json: error: pool is 1, expected less than 1"),
+        ("x.json", changed(pool=1), "x.json: error: pool is 1, expected 0 to 0"),
         ("x.json", changed(pool=-1), "x.json: error: pool is -1, expected"),
         ("x.json", changed(size=1.5), "x.json: error: 'size' is 1.5, expected"),
         ("x.json", changed(size=True), "x.json: error: 'size' is true, expected"),
         ("x.json", changed(id=None), "x.json: error: 'id' is null, expected"),
         ("x.json", changed(gaps=[[1]]), "x.json: error: 1 is missing, expected"),
-        ("x.json", changed(upper=0), "x.json: error: buffer %0: lifetime is [0, 0)"),
+        ("x.json", changed(upper=0), "x.json: error: buffer %0: live range is [0, 0)"),
         ("x.json", changed(offset=-64), "x.json: error: pool cpu:0: buffer %0 has off"),
         ("x.mlir", "func.func @f() {", "x.mlir:1:"),
         (
@@ -474,7 +474,7 @@ def test_explain_prints_the_text_of_plan_opt(capsys: pytest.CaptureFixture[str])
 def test_only_programs_are_explained(file: str, capsys: pytest.CaptureFixture[str]):
     Path("report.json").write_text(json.dumps(REPORT))
     assert main([file, "--explain"]) == 1
-    assert "--explain expects a program" in capsys.readouterr().err
+    assert "--explain requires a program" in capsys.readouterr().err
 
 
 def test_file_that_is_not_utf8(capsys: pytest.CaptureFixture[str]):

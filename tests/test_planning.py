@@ -197,13 +197,13 @@ def test_bad_values_are_refused() -> None:
         solve(Problem([]), "nope")
     with pytest.raises(ValueError, match="size is -1, expected 0 or more"):
         Buffer("a", -1, 0, 1)
-    with pytest.raises(ValueError, match=r"lifetime is \[2, 2\)"):
+    with pytest.raises(ValueError, match=r"live range is \[2, 2\)"):
         Buffer("a", 1, 2, 2)
     with pytest.raises(ValueError, match="alignment is 0, expected 1 or more"):
         Buffer("a", 1, 0, 1, 0)
     with pytest.raises(ValueError, match="offset is 8, expected a multiple of 64"):
         Buffer("a", 1, 0, 1, 64, offset=8)
-    with pytest.raises(ValueError, match=r"gap is \[1, 4\), expected between \[0, 4\)"):
+    with pytest.raises(ValueError, match=r"gap is \[1, 4\), expected within \[0, 4\)"):
         Buffer("a", 1, 0, 4, gaps=[(1, 4)])
     with pytest.raises(ValueError, match="strategy 'naive' already exists"):
         strategy("naive")(lambda problem, limits: Placement([]))

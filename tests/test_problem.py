@@ -80,14 +80,14 @@ def test_peak_and_rounding() -> None:
 
 REFUSED = {
     "size is -1, expected 0 or more": {"size": -1},
-    "lifetime is [3, 3), expected an end after the start": {"start": 3, "end": 3},
+    "live range is [3, 3), expected an end after the start": {"start": 3, "end": 3},
     "alignment is 0, expected 1 or more": {"alignment": 0},
     "offset is -4, expected a multiple of 4, 0 or more": {"alignment": 4, "offset": -4},
     "offset is 6, expected a multiple of 4, 0 or more": {"alignment": 4, "offset": 6},
-    "gap is [0, 3), expected between [0, 9)": {"gaps": [(0, 3)]},
-    "gap is [3, 3), expected between [0, 9)": {"gaps": [(3, 3)]},
-    "gap is [3, 9), expected between [0, 9)": {"gaps": [(3, 9)]},
-    "gap is [4, 5), expected between [4, 9)": {"gaps": [(3, 4), (4, 5)]},
+    "gap is [0, 3), expected within [0, 9)": {"gaps": [(0, 3)]},
+    "gap is [3, 3), expected within [0, 9)": {"gaps": [(3, 3)]},
+    "gap is [3, 9), expected within [0, 9)": {"gaps": [(3, 9)]},
+    "gap is [4, 5), expected within [4, 9)": {"gaps": [(3, 4), (4, 5)]},
 }
 
 

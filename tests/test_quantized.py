@@ -107,7 +107,7 @@ def test_operations_compute_on_dequantized_values() -> None:
                 "tensor<2x!quant.any<i8:f32>>",
                 "tensor<2x!quant.any<i8:f32>>",
             ),
-            "argument 0 with elements of type !quant.any<i8:f32> is not supported",
+            "argument 0 is not supported with elements of type !quant.any<i8:f32>",
         ),
         (
             program(
@@ -118,7 +118,7 @@ def test_operations_compute_on_dequantized_values() -> None:
                 f"(tensor<2x{TENTHS}>, tensor<{TENTHS}>) -> tensor<{TENTHS}>",
                 f"tensor<{TENTHS}>",
             ),
-            "stablehlo.reduce with a region, on quantized elements is not supported",
+            "stablehlo.reduce is not supported with a region on quantized elements",
         ),
     ],
 )

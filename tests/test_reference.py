@@ -90,7 +90,7 @@ def test_wrong_inputs_are_refused() -> None:
         ),
         (
             'func.func @main() { "test.op"() : () -> () func.return }',
-            "test.op is not known to the reference interpreter",
+            "test.op is not supported by the reference interpreter",
         ),
         (
             "func.func @main(%v: !tgraph.variable<tensor<f32>> "

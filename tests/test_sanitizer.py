@@ -85,9 +85,9 @@ def test_overlapping_buffers() -> None:
     assert np.isfinite(Executable(module)(X)[0]).all()  # but wrong
     error = violation(module)
     assert str(error) == (
-        "plan.mlir:12:3: tgraph.add (step 8) reads %a (bytes 0 to 64 of the arena on "
+        "plan.mlir:12:3: tgraph.add (step 8) reads %a (bytes [0, 64) of the arena on "
         "cpu:0), but byte 32 was overwritten by tgraph.tanh (step 7) at plan.mlir:11:3,"
-        " in %b (bytes 32 to 96 of the arena on cpu:0)"
+        " in %b (bytes [32, 96) of the arena on cpu:0)"
     )
     assert (error.buffer, error.step, error.op.name) == ("%a", 8, "tgraph.add")
 
@@ -103,12 +103,13 @@ def test_overlapping_buffers() -> None:
         (
             "tgraph.tanh %a outs(%b) : !t",
             64,
-            r"result 0 is %r \(bytes 0 to 64 of argument 1\), but byte 0 was never",
+            r"result 0 is %r \(bytes \[0, 64\) of argument 1\), but byte 0 was never",
         ),
         (
             "tgraph.tanh %a outs(%b) : !t\n  tgraph.tanh %b outs(%r) : !t",
             32,
-            r":10:3: tgraph.tanh \(step 6\) writes %b \(bytes 32 .* over its input %a",
+            r":10:3: tgraph.tanh \(step 6\) writes %b \(bytes \[32, .* over "
+            r"its input %a",
         ),
         (
             "tgraph.tanh %a outs(%r) : !t\n  memref.dealloc %arena : !arena\n"
@@ -156,7 +157,7 @@ def test_branch_that_overwrites_the_contents_that_are_read(before: str) -> None:
 def test_alignment() -> None:
     error = violation(two(OVERLAP, 96))
     assert error.message == (
-        "%b (bytes 96 to 160 of the arena on cpu:0) has offset 96, expected a multiple "
+        "%b (bytes [96, 160) of the arena on cpu:0) has offset 96, expected a multiple "
         "of 64"
     )
     assert error.buffer == "%b"
@@ -234,7 +235,7 @@ SPREAD = """\
 @pytest.mark.parametrize(
     ("place", "where"),
     [
-        (-128, r"byte 0 of the arena on cpu:0, which is in %a \(bytes 0 to 64"),
+        (-128, r"byte 0 of the arena on cpu:0, which is in %a \(bytes \[0, 64\)"),
         (-1, "byte 127 of the arena on cpu:0, which is in no buffer"),
         (64, "byte 192 of the arena on cpu:0, which is in no buffer"),
     ],

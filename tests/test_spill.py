@@ -773,7 +773,8 @@ def test_error_states_the_least_capacity(
     ):
         run(module, PlanSpill(), PlanMemory())
     assert (
-        "whatever moves to slow, 512 bytes are live in fast here, expected at most 508"
+        "even if all else moves to slow, 512 bytes are live in fast here, "
+        "expected at most 508"
     ) in caplog.text
 
 
@@ -804,8 +805,9 @@ def test_remark_names_buffers_that_stay(caplog: pytest.LogCaptureFixture) -> Non
     with caplog.at_level("INFO"):
         run(on(HANDED_ON, 4 * 256, '"memref.copy"'), PlanSpill())
     assert (
-        "whatever moves to slow, 512 bytes are live in fast here, expected at most "
-        "256; 256 of these stay: %first, which scf.yield hands on\n"
+        "even if all else moves to slow, 512 bytes are live in fast here, "
+        "expected at most "
+        "256; 256 of these stay: %first, which scf.yield forwards\n"
     ) in caplog.text
 
 
@@ -839,7 +841,7 @@ func.func private @known(%p: !t) {{
         (
             "%c = memref.memory_space_cast %a : !t to memref<64xf32, 7>\n"
             "linalg.exp ins(%x : !t) outs(%c : memref<64xf32, 7>)",
-            "whose uses can't be told apart",
+            "whose uses cannot be distinguished",
         ),
     ],
 )

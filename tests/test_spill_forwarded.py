@@ -320,7 +320,7 @@ def test_buffers_whose_copies_would_change_results_stay(
 def test_remark_names_copied_buffers(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO"):
         run(program(PROGRAMS["made from the one before"], 2), PlanSpill())
-    assert "64 bytes of %new are copied where scf.yield hands them on" in caplog.text
+    assert "64 bytes of %new are copied where scf.yield forwards them" in caplog.text
 
 
 def test_buffer_spilled_in_one_branch_is_fetched_after_it() -> None:

@@ -240,7 +240,9 @@ def test_map_and_tuples() -> None:
       %0 = stablehlo.tuple %x : tuple<tensor<4xf32>>
       return %0 : tuple<tensor<4xf32>>
     }"""
-    with pytest.raises(LocatedError, match="tuple that is passed on is not supported"):
+    with pytest.raises(
+        LocatedError, match=("tuple is not supported: its result is forwarded")
+    ):
         tensorplan.from_stablehlo(passed)
 
 

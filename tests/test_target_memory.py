@@ -66,7 +66,7 @@ def test_file_and_attribute_describe_the_same_target(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("was", "becomes", "message"),
     [
-        ('"1KiB"', '"1kb!"', "capacity is 1kb!, expected bytes such as"),
+        ('"1KiB"', '"1kb!"', "capacity is '1kb!', expected bytes such as"),
         ('"1KiB"', "-4", r"memory 'sram': capacity is -4, expected more than 0"),
         ('"1KiB"', "true", r"memory 'sram': capacity is True, expected an integer"),
         ("alignment = 32", "alignment = 48", "alignment is 48, expected a power"),
@@ -80,7 +80,7 @@ def test_file_and_attribute_describe_the_same_target(tmp_path: Path) -> None:
         (
             TOML,
             "[sram]\ncapacity = 8\ncopies.sram = { bandwidth = 1 }",
-            "copies to 'sram', expected another memory",
+            "copies to 'sram', expected another described memory",
         ),
         ("copies.psram = {", "copies = 3 #", "copies is 3, expected a table"),
         ("space = 2", 'space = "sram"', "'psram' have the same memory space"),
@@ -129,7 +129,7 @@ def test_mistakes_in_an_attribute_are_located() -> None:
 
 
 def test_missing_file() -> None:
-    with pytest.raises(LocatedError, match=r"^none\.toml: No such file"):
+    with pytest.raises(LocatedError, match=r"^none\.toml: no such file"):
         tensorplan.plan(parse("module {}"), target_memory="none.toml")
 
 
@@ -181,8 +181,8 @@ def test_plan_that_exceeds_the_memory_is_refused() -> None:
 FAULTS = {
     "capacity": ({"capacity": 1023}, r"@main has 1024 bytes in sram, 512 of them"),
     "base": ({"base": 2}, "arena has alignment 4, expected one that divides .* 0x2"),
-    "readers": ({"readers": ["dma.*"]}, "negate reads sram, which only these do: dma"),
-    "writers": ({"writers": []}, "negate writes sram, which only these do: none"),
+    "readers": ({"readers": ["dma.*"]}, "negate reads sram, but only dma.* may"),
+    "writers": ({"writers": []}, "negate writes sram, but no operation may write it"),
 }
 
 
@@ -311,11 +311,11 @@ MOVED_WRONG = {
     ),
     "stored by an operation that may not": (
         moved().replace('"writers" = ["memref.copy"]', '"writers" = ["dma.*"]'),
-        "memref.copy writes psram, which only these do: dma",
+        "memref.copy writes psram, but only dma.* may write it",
     ),
     "fetched by an operation that may not": (
         moved().replace('"readers" = ["memref.copy"]', '"readers" = ["dma.*"]'),
-        "memref.copy reads psram, which only these do: dma",
+        "memref.copy reads psram, but only dma.* may read it",
     ),
 }
 

@@ -245,7 +245,7 @@ def test_unsupported_control_flow_is_refused() -> None:
     number, y = n.graph(within), n.tensor([3], "float32")
     options = {"thenSubgraphIndex": number, "elseSubgraphIndex": number}
     n.op("IF", [condition, x], y, table="IfOptions", **options)
-    assert "VAR_HANDLE in a branch or a loop is not supported" in refused(n.model(y))
+    assert "VAR_HANDLE is not supported in a branch or a loop" in refused(n.model(y))
 
     for index, count, message in (
         (7, 1, "there is no graph 7"),

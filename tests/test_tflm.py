@@ -185,7 +185,7 @@ def test_damaged_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> No
     path.write_text("no model at all")
     assert tflm.main([str(path), "-o", str(tmp_path / "out.tflite")]) == 1
     error = capsys.readouterr().err
-    assert error == f"{path}: error: this is no model of TensorFlow Lite\n"
+    assert error == f"{path}: error: this is not a TensorFlow Lite model\n"
 
 
 def test_standard_files(

@@ -381,7 +381,7 @@ def test_unknown_operand_lists_are_refused(name: str) -> None:
     )
     module = tensorplan.read(text)
     run(module, PLAN)  # plan-check only emits a remark
-    with pytest.raises(LocatedError, match="has other operands than two memrefs"):
+    with pytest.raises(LocatedError, match="has operands other than two memrefs"):
         run(module, PlanStripMemorySpaces())
 
 
@@ -392,7 +392,7 @@ def test_plan_check_refuses_unknown_operand_lists_without_a_wait() -> None:
         f"memref.dma_start %x[%n, %n], %y[%n], %n, %t[%n] : {X}, {Y}, {TAG}\n"
         "func.return\n}"
     )
-    with pytest.raises(LocatedError, match="has other operands than two memrefs"):
+    with pytest.raises(LocatedError, match="has operands other than two memrefs"):
         run(module, PLAN)
 
 

@@ -84,8 +84,11 @@ def by_linalg(module: ModuleOp) -> None:
         (lambda m: by_executor(m, native=True), "next_after has no kernel"),
         (lambda m: by_executor(m, native=False), "next_after has no kernel"),
         (lambda m: tensorplan.compile(m), "next_after has no kernel"),
-        (by_reference, "next_after is not known to the reference interpreter"),
-        (by_linalg, "next_after has no upstream form on elements of type f32"),
+        (by_reference, "next_after is not supported by the reference interpreter"),
+        (
+            by_linalg,
+            "next_after has no equivalent in upstream MLIR on elements of type f32",
+        ),
     ],
 )
 def test_operation_without_a_table_entry_is_refused(
@@ -126,8 +129,8 @@ def mine() -> ModuleOp:
     [
         (lambda m: by_executor(m, native=True), "has no kernel"),
         (lambda m: by_executor(m, native=False), "has no kernel"),
-        (by_reference, "is not known to the reference interpreter"),
-        (by_linalg, "has no upstream form on elements of type f32"),
+        (by_reference, "is not supported by the reference interpreter"),
+        (by_linalg, "has no equivalent in upstream MLIR on elements of type f32"),
     ],
 )
 def test_operation_of_another_package_is_refused(
@@ -166,5 +169,7 @@ def test_elements_without_an_upstream_form() -> None:
   func.return %r : tensor<4xi32>
 }"""
     module = tensorplan.read(text)
-    with pytest.raises(LocatedError, match="sqrt has no upstream form on elements of"):
+    with pytest.raises(
+        LocatedError, match=("sqrt has no equivalent in upstream MLIR on elements of")
+    ):
         by_linalg(module)

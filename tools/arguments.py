@@ -19,7 +19,7 @@ from . import colors
 SHELLS = ("bash", "zsh", "fish")
 """The shells that `--print-completion` supports."""
 
-FILE = "the program; '-' is stdin, and so is none, unless stdin is a terminal"
+FILE = "the program; '-' is stdin, the default unless stdin is a terminal"
 """The help text of the input file that a tool reads."""
 
 EXIT_CODES = """\
@@ -137,7 +137,7 @@ class _Completion(argparse.Action):
         except ImportError as error:
             parser.error(
                 missing_extra_message(
-                    "--print-completion takes the package shtab", "completion", error
+                    "--print-completion requires the package shtab", "completion", error
                 )
             )
         parser.exit()
@@ -153,8 +153,8 @@ def byte_count(text: str) -> int:
         pass
     try:
         return parse_size(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    except ValueError as error:  # argparse names the argument
+        raise argparse.ArgumentTypeError(str(error).removeprefix("size is ")) from None
 
 
 def seconds(text: str) -> float:

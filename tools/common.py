@@ -104,7 +104,9 @@ def check_sizes(source: Source) -> None:
     from ..frontends import onnx
 
     if source.sizes and not onnx.is_model(source.data):
-        raise UsageError(f"{source.name} is no ONNX model, so --sizes has no effect")
+        raise UsageError(
+            f"{source.name} is not an ONNX model, so --sizes has no effect"
+        )
 
 
 def check_program(path: str | None) -> None:

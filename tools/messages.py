@@ -62,10 +62,13 @@ def describe(error: BaseException) -> str:
 
 
 def _house_style(message: str) -> str:
-    """Removes xDSL's initial capitals and final punctuation from a message."""
-    if message[:2].istitle() or re.match(r"[A-Z] ", message):
-        message = message[0].lower() + message[1:]
-    return message.rstrip(".!\n ")
+    """Removes initial capitals, also after a name (`func.return: Expected ...`), and
+    final punctuation from a message of xDSL or the system."""
+    return re.sub(
+        r"^(\S+: )?([A-Z])(?=[a-z]*\b)",  # not PyTorch
+        lambda match: (match[1] or "") + match[2].lower(),
+        message.rstrip(".!\n "),
+    )
 
 
 def _describe_parse_error(error: ParseError) -> str:
@@ -73,9 +76,11 @@ def _describe_parse_error(error: ParseError) -> str:
     if match := re.match(r"values used but not defined: \[%([^],]+)", message):
         span, message = _first_use(match[1], span), f"%{match[1]} is not defined"
     elif re.fullmatch(r"Operation \S+ is not registered", message):
-        message = _unknown_operation(message.split()[1])
+        name = message.split()[1]
+        span, message = _before(span, name), _unknown_operation(name)
     elif message.startswith("Operation builtin.unregistered does not have a custom"):
-        message = _unknown_operation(_word_before(span), is_allowed=True)
+        name = _word_before(span)
+        span, message = _before(span, name), _unknown_operation(name, is_allowed=True)
     elif message == "Could not parse entire input!":
         rest = str(span.input.content)[span.start :].lstrip()
         message = "expected an operation" + ", found '}'" * rest.startswith("}")
@@ -102,7 +107,7 @@ def _unknown_operation(name: str, is_allowed: bool = False) -> str:
 
     from ..dialects import get_all_dialects
 
-    dialect, dot, own = name.partition(".")
+    dialect, dot, _ = name.partition(".")
     if not dot:
         return f"expected an operation such as func.func, found {name!r}; is this MLIR?"
     if is_allowed:
@@ -112,14 +117,22 @@ def _unknown_operation(name: str, is_allowed: bool = False) -> str:
         )
     message = f"operation {name} is not registered"
     if factory := (xdsl_dialects() | get_all_dialects()).get(dialect):
-        known = [op.name.partition(".")[2] for op in factory().operations]
-        message += suggest(own, known)
+        message += suggest(name, [op.name for op in factory().operations])
         if dialect in get_all_dialects():
             return message
     return (
         f"{message}; lower it with mlir-opt to linalg on memrefs, or give "
         "plan-opt --allow-unregistered-dialect and the generic form"
     )
+
+
+def _before(span: "AnySpan", name: str) -> "AnySpan":
+    """The span of the last `name` that starts before `span`; xDSL reports what follows
+    an unknown name."""
+    content = span.input.content
+    assert isinstance(content, str)
+    start = content.rfind(name, 0, span.start + len(name))
+    return replace(span, start=start, end=start + len(name)) if start >= 0 else span
 
 
 def _word_before(span: "AnySpan") -> str:

@@ -12,7 +12,7 @@ from xdsl.passes import ModulePass, get_pass_option_infos
 from xdsl.utils.arg_spec import ArgSpec, ParameterListType, parse_pipeline
 
 from ..passes.options import BYTES
-from ..support.choices import suggest
+from ..support.choices import one_of, suggest
 from .common import OPTION_ERRORS, UsageError
 
 Passes: TypeAlias = Mapping[str, Callable[[], type[ModulePass]]]
@@ -38,8 +38,8 @@ def parse(text: str, known: Passes) -> Sequence[ModulePass]:
 def check_name(name: str, known: Passes) -> None:
     """Raises `UsageError` if no pass has this name."""
     if name not in known:
-        hint = f"{suggest(name, list(known))}; --list-passes lists them"
-        raise UsageError(f"unknown pass {name!r}{hint}")
+        hint = suggest(name, list(known))
+        raise UsageError(f"unknown pass {name!r}{hint} (--list-passes lists them)")
 
 
 def _instantiate(spec: ArgSpec, known: Passes) -> ModulePass:
@@ -49,13 +49,14 @@ def _instantiate(spec: ArgSpec, known: Passes) -> ModulePass:
     types = {info.name: info.expected_type for info in get_pass_option_infos(cls)}
     for option in spec.parameters:
         if option not in types:
+            word = option.replace("_", "-")
+            if not types:
+                raise UsageError(f"pass {spec.name} has no options, got {word!r}")
             options = [name.replace("_", "-") for name in types]
             raise UsageError(
-                f"pass {spec.name} has no option {option.replace('_', '-')!r}"
-                + suggest(option, options)
+                f"pass {spec.name} has no option {one_of(word, options)}"
                 + "; values with spaces are in double quotes"
                 * (not spec.parameters[option])
-                + f"; it has {', '.join(options) or 'none'}"
             )
     given = {k: _numbers(v, types[k]) for k, v in spec.parameters.items()}
     spec = ArgSpec(spec.name, given)
@@ -87,7 +88,7 @@ def _explain(
 ) -> str:
     """The message for `error`, with the wrong option: without it there is no error."""
     if missing := sorted(cls.required_fields() - spec.parameters.keys()):
-        return f"pass {spec.name} needs the option {missing[0].replace('_', '-')!r}"
+        return f"pass {spec.name} requires the option {missing[0].replace('_', '-')!r}"
     if not str(error).startswith(("Incompatible types", "Argument must")):
         return f"pass {spec.name}: {error}"
     for option, values in spec.parameters.items():

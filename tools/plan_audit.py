@@ -34,8 +34,8 @@ _LISTED = 10
 _DESCRIPTION = """\
 Audits the memory plans of other compilers: runs through the steps of a plan, tracks
 which bytes hold which values, and reports each read of a value that is lost. Also
-prints what the bytes of the largest plan are for, and what is lost. A FILE is one of
-these, a FOLDER has any number of them:
+prints what the bytes of the largest plan are used for, and how many are wasted. A FILE
+is one of these; a FOLDER holds any number of them:
 
   XLA         *-buffer-assignment.txt, beside the text of the optimized HLO
   IREE        *.iree.mlir: the IR before and after planning (see the how-to)
@@ -90,15 +90,15 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--against",
         metavar="PROGRAM",
-        help="the program that the other compiler was given, as plan-opt reads it: "
-        "plan it with plan-pipeline, and compare the bytes of one sound plan",
+        help="the input of the other compiler, in a format that plan-opt reads: plan "
+        "it with plan-pipeline, and compare its bytes with those of one sound plan",
     )
     out = parser.add_argument_group(
         "outputs", "'-' is stdout. Files are written atomically."
     )
-    out.add_argument("--json", metavar="FILE", help="write all that is found as JSON")
+    out.add_argument("--json", metavar="FILE", help="write all findings as JSON")
     out.add_argument(
-        "--sarif", metavar="FILE", help="write the faults as SARIF, for code scanning"
+        "--sarif", metavar="FILE", help="write the findings as SARIF, for code scanning"
     )
     return parser
 
@@ -131,7 +131,7 @@ def run(options: argparse.Namespace) -> int:
         found.append(each)
     if options.against:
         if len(found) != 1 or found[0].account is None:
-            raise UsageError("--against expects one plan that is not unsound")
+            raise UsageError("--against requires exactly one plan that is not unsound")
         found = [found[0]._replace(needed=_needed(options.against))]
     if found and "-" not in (options.json, options.sarif):
         print("\n".join(_text(found)))

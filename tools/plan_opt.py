@@ -39,7 +39,7 @@ def make_parser() -> Parser:
     _add_input(parser)
     _add_passes(parser)
     _add_output(parser)
-    _add_insight(parser)
+    _add_analysis(parser)
     _add_testing(parser)
     return parser
 
@@ -86,8 +86,9 @@ def _add_passes(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="PIPELINE",
-        help="passes and their options: 'a,b{option=1 other=x}'; may be repeated. As "
-        "with mlir-opt, --a --b='option=1 other=x' and 'builtin.module(a,b)' do, too",
+        help="passes and their options: 'a,b{option=1 other=x}'; may be "
+        "repeated. The forms of mlir-opt, --a --b='option=1 other=x' and "
+        "'builtin.module(a,b)', work, too",
     )
     _flag(group, "--list-passes", "list the passes and their options, and exit")
     group.add_argument(
@@ -125,8 +126,8 @@ def _add_output(parser: Parser) -> None:
     _flag(group, "--syntax-highlight", "highlight the syntax")
 
 
-def _add_insight(parser: Parser) -> None:
-    group = parser.add_argument_group("insight")
+def _add_analysis(parser: Parser) -> None:
+    group = parser.add_argument_group("analysis")
     group.add_argument(
         "--explain",
         nargs="?",
@@ -161,7 +162,7 @@ def _add_insight(parser: Parser) -> None:
     _flag(
         group,
         "--frontier-measure",
-        "run each plan for its time on this machine, which is estimated otherwise",
+        "run each plan on this machine and measure its time, instead of estimating it",
     )
     group.add_argument(
         "--report",

@@ -79,21 +79,21 @@ def make_parser() -> Parser:
         "--level",
         choices=("planned", "reference"),
         default="planned",
-        help="planned: run in arenas (default); reference: interpret the tensors",
+        help="run in planned arenas (default), or interpret the tensors (reference)",
     )
     how.add_argument(
         "--backend",
         choices=("kernels", "mlir"),
         default="kernels",
-        help="tensorplan's kernels (default), or mlir: native code from mlir-opt and "
-        "mlir-runner, which must be on PATH",
+        help="run with the kernels of tensorplan (default), or as native code from "
+        "mlir-opt and mlir-runner, which must be on PATH (mlir)",
     )
     how.add_argument(
         "--steps",
         type=_at_least(1, int),
         default=1,
         metavar="K",
-        help="run K times; each run starts with the variables of the last one",
+        help="run K times; each run starts with the variables of the previous one",
     )
     how.add_argument(
         "--entry",

@@ -46,7 +46,7 @@ def make_parser() -> Parser:
     )
     memory = parser.add_argument_group("memory")
     memory.add_argument(
-        "--memory", type=byte_count, metavar="BYTES", help="that each device has"
+        "--memory", type=byte_count, metavar="BYTES", help="the memory of each device"
     )
     memory.add_argument(
         "--page",
@@ -164,6 +164,7 @@ def _errors(found: "Sequence[Layout]", options: argparse.Namespace) -> Iterator[
             yield (
                 f"{layout.device or 'the memory'} has {options.memory:,} bytes, "
                 f"{needed - options.memory:,} too few for {needed:,}"
+                + (f", with {options.pages:,} pages" if options.pages else "")
             )
 
 

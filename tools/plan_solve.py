@@ -86,8 +86,8 @@ def make_parser() -> Parser:
         "files",
         nargs="*",
         metavar="BUFFERS.csv",
-        help="or a folder with such files; '-' is stdin, and so is none, unless stdin "
-        "is a terminal",
+        help="a file, or a folder of such files; '-' is stdin, the default unless "
+        "stdin is a terminal",
     )
     parser.add_argument(
         "--list-strategies",
@@ -113,7 +113,7 @@ def make_parser() -> Parser:
         default=60.0,
         metavar="SEC",
         help="limit the wall-clock time of each strategy; buffers not placed by then "
-        "go to the top (default: %(default)g; 'inf' for no limit)",
+        "are placed above the others (default: %(default)g; 'inf' for no limit)",
     )
     how.add_argument(
         "--seed",
@@ -132,7 +132,7 @@ def make_parser() -> Parser:
     how.add_argument(
         "--inclusive",
         action="store_true",
-        help="the upper ends of lifetimes and gaps in the file are inclusive (as "
+        help="the upper ends of live ranges and gaps in the file are inclusive (as "
         "minimalloc reads a column called 'end')",
     )
     how.add_argument(
@@ -152,7 +152,7 @@ def make_parser() -> Parser:
         "--table",
         choices=_Table.STYLES,
         default="text",
-        help="how the strategies are listed (default: %(default)s)",
+        help="the format of the table (default: %(default)s)",
     )
     out.add_argument("--report", metavar="R.json", help="write statistics as JSON")
     return parser
@@ -196,7 +196,7 @@ def run(options: argparse.Namespace) -> int:
     files = [file for path in options.files or [None] for file in _files_in(path)]
     for option in ("output", "report"):
         if len(files) > 1 and getattr(options, option):
-            raise UsageError(f"--{option} is about one file, not {len(files)}")
+            raise UsageError(f"--{option} applies to one file, not {len(files)}")
     stream = sys.stderr if "-" in (options.output, options.report) else sys.stdout
     table = _Table(options.table, files, strategies, stream)
     code = 0

@@ -42,7 +42,7 @@ peak. A FILE is one of these:
                  (--print-debuginfo keeps source locations)
   a report       plan-opt or plan-run with --report FILE.json
   a frontier     plan-opt with --frontier=json; drawn in the terminal or as SVG
-  another plan   of XLA or PyTorch (plan-audit --help), if it is not unsound
+  another plan   of XLA or PyTorch (plan-audit --help), unless it is unsound
   buffers        CSV in minimalloc's format; a column 'offset' is drawn as it
                  is, otherwise 'auto' places the buffers first (plan-solve)
 
@@ -88,7 +88,7 @@ def make_parser() -> Parser:
     csv.add_argument(
         "--inclusive",
         action="store_true",
-        help="the upper ends of lifetimes and gaps are inclusive",
+        help="the upper ends of live ranges and gaps are inclusive",
     )
     plan = parser.add_argument_group("planning of programs")
     further = " (default: 64); for CSV, the default of the buffers (default: 1)"
@@ -100,13 +100,13 @@ def make_parser() -> Parser:
         "-o",
         "--output",
         metavar="FILE",
-        help="in the format that its name ends with: .html (or nothing), .svg, .png "
-        "(takes the extra 'png')",
+        help="write the format of the extension: .html (or none), .svg, or .png "
+        "(requires the extra 'png')",
     )
     out.add_argument(
         "--html",
         metavar="FILE",
-        help="write an interactive page, which needs no network",
+        help="write an interactive page that works offline",
     )
     out.add_argument("--svg", metavar="FILE", help="write a drawing")
     out.add_argument(
@@ -188,7 +188,7 @@ def _expect_drawn(source: Source, options: argparse.Namespace) -> None:
     asked["html"] = asked["html"] or is_page
     for name, is_asked in asked.items():
         if is_asked:
-            raise FileError(source, f"this is a frontier, --{name} shows plans only")
+            raise FileError(source, f"this is a frontier, but --{name} requires a plan")
 
 
 def _outputs(

@@ -117,10 +117,12 @@ def _parse_factor(parser: AttrParser) -> Size:
     while parser.parse_optional_punctuation(","):
         arguments.append(_parse_sum(parser))
     parser.parse_punctuation(")")
-    is_division = name in ("floordiv", "mod")
-    if is_division and (len(arguments) != 2 or arguments[1] == 0):
-        expected = "2 arguments, and a divisor other than 0"
-        parser.raise_error(f"{name} of {len(arguments)}, expected {expected}", position)
+    if name in ("floordiv", "mod"):
+        if len(arguments) != 2:
+            found = f"{len(arguments)} arguments, expected 2"
+            parser.raise_error(f"{name} has {found}", position)
+        if arguments[1] == 0:
+            parser.raise_error(f"{name} has divisor 0, expected another", position)
     return FUNCTIONS[name](*arguments)
 
 

@@ -610,7 +610,7 @@ class TensorOp(
             if is_stored(element):
                 raise VerifyException(
                     f"computes with elements of type {element}, expected "
-                    f"{computed_type(element)}, to which tgraph.convert converts"
+                    f"{computed_type(element)}: convert them with tgraph.convert"
                 )
 
     def _verify_one_device(self, types: Sequence[AnyTensor]) -> None:

@@ -59,7 +59,7 @@ class RngBitGeneratorOp(TensorOp):
                 f"bits for {algorithm}"
             )
         if not isinstance(bits.element_type, IntegerType):
-            raise VerifyException(f"gives {bare(bits)}, expected integers")
+            raise VerifyException(f"result has type {bare(bits)}, expected integers")
         return [state, bits]
 
     def refine(self, types: PartialTypes) -> None:

@@ -45,10 +45,10 @@ def check_dimensions(name: str, dims: Sequence[int], rank: int) -> None:
     for dim in dims:
         if not 0 <= dim < rank:
             raise VerifyException(
-                f"{name} names dimension {dim}, expected 0 to {rank - 1}"
+                f"{name} has dimension {dim}, expected 0 to {rank - 1}"
             )
     if len(set(dims)) != len(dims):
-        raise VerifyException(f"{name} names a dimension twice: {list(dims)}")
+        raise VerifyException(f"{name} has a dimension twice: {list(dims)}")
 
 
 def check_length(name: str, values: Sequence[object], rank: int) -> None:

@@ -86,7 +86,7 @@ def _is_true(value: Value | None) -> bool:
 def _check_count(n: OnnxNode, goes_on: bool) -> None:
     """Raises `Unsupported` unless the loop is known to run to its limit."""
     if not goes_on or (n.has(1) and not n.known(1).item()):
-        raise Unsupported("with a condition that decides about the size of results")
+        raise Unsupported("with a condition that determines the size of results")
 
 
 def _stack(
@@ -101,7 +101,7 @@ def _stack(
 
 def _scan(n: OnnxNode, subgraph: Subgraph) -> Sequence[Value | None]:
     if n.opset < 9:
-        raise Unsupported(f"of opset {n.opset}")
+        raise Unsupported(f"in opset {n.opset}")
     number = n.integer("num_scan_inputs", 0)
     first = len(n.inputs) - number
     scanned = [n.value(index) for index in range(first, len(n.inputs))]

@@ -28,7 +28,7 @@ from ...support.choices import one_of, suggest
 from ..builder import at, element_type, name_hint, type_of
 from ..entry import entry
 from ..operators import Known, Value
-from ..unsupported import Unsupported
+from ..unsupported import Unsupported, not_supported
 from . import (
     attention,
     elementwise,
@@ -236,7 +236,7 @@ class Importer:
             type = TensorType(element_type(array.dtype), array.shape)
         except Unsupported as reason:
             raise LocatedError(
-                f"{self._name}: initializer {tensor.name!r} {reason} is not supported"
+                not_supported(f"{self._name}: initializer {tensor.name!r}", reason)
             ) from None
         self.parameters[tensor.name] = array
         parameter = self._argument(tensor.name, type, **{PARAMETER: UnitAttr()})
@@ -250,7 +250,7 @@ class Importer:
             outputs = self._node(proto, scope)
             named = [name for name in proto.output[len(outputs) :] if name]
             if named:
-                self._refuse(proto, f" with the output {named[0]!r}")
+                self._refuse(proto, f"with the output {named[0]!r}")
                 outputs = [*outputs, *[None] * len(proto.output)]
             scope.update(zip(proto.output, outputs, strict=False))
             scope[""] = None
@@ -297,7 +297,7 @@ class Importer:
                     graph = partial(self._subgraph, scope)
                     return forms[node.op_type](node, given, graph)
                 if has_items:
-                    raise Unsupported("of a sequence")
+                    raise Unsupported("on a sequence")
                 if (known := fold(proto, node)) is not None:
                     return known
                 if node.op_type == "If" and isinstance(node.inputs[0], Known):
@@ -318,7 +318,7 @@ class Importer:
                 return self._call(proto, body, scope)
             self._refuse(proto, "")
         except Unsupported as reason:
-            self._refuse(proto, f" {reason}")
+            self._refuse(proto, str(reason))
         except (ArithmeticError, LookupError):  # from invalid sizes or dimensions
             self._refuse_types(proto, node)
         except (VerifyException, ValueError) as error:
@@ -441,12 +441,12 @@ class Importer:
 
     def _refuse(self, proto: onnx.NodeProto, reason: str) -> None:
         place = self._place(_label(proto))
-        message = f"operation {name_of(proto)}{reason} is not supported"
+        message = not_supported(f"operation {name_of(proto)}", reason)
         self._unsupported.append((at(place), message))
 
     def _refuse_types(self, proto: onnx.NodeProto, node: OnnxNode) -> None:
         types = ", ".join(_type_of(value) for value in node.inputs)
-        self._refuse(proto, f" of ({types})")
+        self._refuse(proto, f"with inputs of types ({types})")
 
     def _place(self, label: str) -> FileLineColLoc:
         """The source location of the current node: `model.onnx#node:number:1`.

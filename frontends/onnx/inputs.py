@@ -17,7 +17,7 @@ from ...dialects.tgraph.base import LARGEST_SIZE, AnyTensor
 from ...support.choices import one_of
 from ..builder import element_type
 from ..operators import Value
-from ..unsupported import Unsupported
+from ..unsupported import Unsupported, not_supported
 from .sequences import Item, Items
 
 _LONGEST = 1024
@@ -49,7 +49,7 @@ class Inputs:
             listed = ", ".join(map(repr, self._lacking))
             raise LocatedError(
                 f"{self.model}: the model has dimensions of unknown size, expected "
-                f"sizes for {listed}"
+                f"sizes for {listed} (--sizes or sizes=)"
             )
         if unknown := [name for name in self.sizes if name not in self._names]:
             known = one_of(unknown[0], sorted(self._names) or ["none"])
@@ -120,5 +120,5 @@ class Inputs:
             return TensorType(element_type(dtype), shape)
         except Unsupported as reason:
             raise LocatedError(
-                f"{self.model}: input {name!r} {reason} is not supported"
+                not_supported(f"{self.model}: input {name!r}", reason)
             ) from None

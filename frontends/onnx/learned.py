@@ -200,14 +200,14 @@ def _svm_regressor(n: OnnxNode) -> Sequence[Value]:
 
 def _classes(n: OnnxNode, name: str) -> Array:
     if n.attributes.get("classlabels_strings"):
-        raise Unsupported("with labels that are texts, expected integers,")
+        raise Unsupported("with string labels, expected integers")
     return _numbers(n, name)
 
 
 def _labeled(n: OnnxNode, scores: SSAValue, labels: Array) -> Sequence[Value]:
     """The class with the highest score, and the scores."""
     if shape_of(scores)[1] != len(labels) or len(labels) < 2:
-        raise Unsupported("with one score for two classes, expected one for each,")
+        raise Unsupported("with one score for two classes, expected one for each")
     best = index_of(n, "maximum", scores, 1)
     return [n.take(n.constant(labels), best, 0), _finished(n, scores)]
 
@@ -292,11 +292,11 @@ def _roots_and_depth(trees: Array, yes: Array, no: Array) -> tuple[Array, int]:
     led = {*yes[inner].tolist(), *no[inner].tolist()}
     roots = np.array([k for k in range(len(yes)) if k not in led], np.int64)
     if len(roots) != len(set(trees.tolist())):
-        raise Unsupported("with trees that do not have one root each")
+        raise Unsupported("with trees that do not have exactly one root each")
     reached, depth = roots, 0
     while inner[reached].any():
         if depth > len(yes):
-            raise Unsupported("with nodes that lead back")
+            raise Unsupported("with a cycle of nodes")
         reached = np.unique([*yes[reached], *no[reached]])
         depth += 1
     return roots, depth
@@ -318,7 +318,7 @@ def _tree_classifier(n: OnnxNode) -> Sequence[Value]:
         return _labeled(n, scores, labels)
     # One score for two classes: the second class's probability, or its signed score.
     if scored != {0} or len(labels) != 2:
-        raise Unsupported(f"with scores of class {max(scored, default=0)} alone")
+        raise Unsupported(f"with scores of class {max(scored, default=0)} only")
     score = n.part(scores, 1, 0, 1)
     is_probability = (_floats(n, "class_weights") >= 0).all()
     if is_probability:

@@ -58,7 +58,7 @@ def parse(data: bytes, name: str) -> "onnx.ModelProto":
     except ImportError as error:
         raise LocatedError(
             missing_extra_message(
-                f"{name} holds an ONNX model, which takes the package onnx to read",
+                f"{name} holds an ONNX model, which requires the package onnx",
                 "onnx",
                 error,
             )

@@ -130,7 +130,7 @@ def _deformable_convolution(n: OnnxNode) -> Sequence[Value]:
     batch, channels, *sizes = shape_of(x)
     outputs, _, *window = shape_of(kernel)
     if len(sizes) != 2:
-        raise Unsupported(f"of images of {len(sizes)} dimensions, expected 2")
+        raise Unsupported(f"on images of {len(sizes)} dimensions, expected 2")
     groups, parts = n.integer("group", 1), n.integer("offset_group", 1)
     space = shape_of(offset)[2:]
     taken, area = prod(window), prod(space)

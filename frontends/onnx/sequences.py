@@ -116,7 +116,7 @@ def _place(n: OnnxNode, index: int, last: int, length: int) -> int:
     """The position that input `index` gives, 0 or more; `last` if it is omitted."""
     place = n.known_integers(index)[0] if n.has(index) else last
     if last < -length:
-        raise Unsupported("of an empty sequence")
+        raise Unsupported("on an empty sequence")
     if not -length <= place <= last:
         raise Unsupported(f"with position {place}, expected {-length} to {last}")
     return place + length * (place < 0)
@@ -168,7 +168,7 @@ def _split(n: OnnxNode, inputs: Inputs, _: Graph) -> Inputs:
 def _concatenate(n: OnnxNode, inputs: Inputs, _: Graph) -> Inputs:
     values = [_tensor(value) for value in _items(inputs)]
     if not values:
-        raise Unsupported("of an empty sequence")
+        raise Unsupported("on an empty sequence")
     if n.integer("new_axis", 0):
         return _stacked(n, values, n.integer("axis", 0))
     return shaping.CONVERSIONS["Concat"](replace(n, inputs=values))
@@ -177,7 +177,7 @@ def _concatenate(n: OnnxNode, inputs: Inputs, _: Graph) -> Inputs:
 def _stacked(n: OnnxNode, values: Sequence[Value], axis: int) -> Sequence[Value]:
     """Concatenates tensors along a new axis."""
     if not values:
-        raise Unsupported("with results of no iteration")
+        raise Unsupported("without iterations")
     tensors = list(map(n.materialize, values))
     shape = list(shape_of(tensors[0]))
     axis = axis_of(axis, len(shape) + 1)
@@ -192,7 +192,7 @@ def _map(n: OnnxNode, inputs: Inputs, graph: Graph) -> Inputs:
     given = [value for value in inputs if value is not None]
     columns = [x.values if isinstance(x, Items) else (x,) * length for x in given]
     if any(len(column) != length for column in columns):
-        raise Unsupported("of sequences of different lengths")
+        raise Unsupported("on sequences of different lengths")
     rows = [
         graph(n.attributes["body"], row, n.into) for row in zip(*columns, strict=True)
     ]
@@ -215,11 +215,11 @@ def _loop(n: OnnxNode, inputs: Inputs, graph: Graph) -> Inputs:
         if limit is not None and index >= limit:
             break
         if not isinstance(again, Known):
-            raise Unsupported("of a sequence with a condition computed at run time")
+            raise Unsupported("on a sequence with a condition computed at run time")
         if not again.array.all():
             break
         if index == _MOST:
-            raise Unsupported(f"of a sequence, more than {_MOST} times")
+            raise Unsupported(f"on a sequence with more than {_MOST} iterations")
         given = [Known(np.array(index)), again, *(x for x in states if x is not None)]
         again, *values = graph(n.attributes["body"], given, n.into)
         if any(value is None for value in (again, *values)):
@@ -243,7 +243,7 @@ def _get_element(n: OnnxNode, inputs: Inputs, _: Graph) -> Inputs:
     if not _is_optional(value):
         return [value]
     if not value.values:
-        raise Unsupported("of an optional that has none")
+        raise Unsupported("on an optional without a value")
     return [value.values[0]]
 
 

@@ -55,7 +55,7 @@ def read_file(path: Path) -> ForeignPlan:
     """
     data = path.read_bytes()
     if data[4:6] != b"ET":
-        raise ForeignPlanError("this is no program of ExecuTorch", str(path))
+        raise ForeignPlanError("this is not an ExecuTorch program", str(path))
     try:
         program = root(data)
         return _Method(program.tables(1)[0]).plan(path.name)

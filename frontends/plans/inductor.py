@@ -125,7 +125,9 @@ def read_file(path: Path) -> ForeignPlan:
         reader.run(parts)
         return reader.plan()
     except (LookupError, ValueError, TypeError, RecursionError, MemoryError):
-        raise ForeignPlanError("this is no code of Inductor", str(path)) from None
+        raise ForeignPlanError(
+            "this is not Inductor's output code", str(path)
+        ) from None
 
 
 def _parts(path: Path) -> tuple[Code, Sequence[ast.stmt]]:
@@ -148,7 +150,9 @@ def _parts(path: Path) -> tuple[Code, Sequence[ast.stmt]]:
         RecursionError,
         MemoryError,
     ):
-        raise ForeignPlanError("this is no code of Inductor", str(path)) from None
+        raise ForeignPlanError(
+            "this is not Inductor's output code", str(path)
+        ) from None
 
 
 class _Reader:
@@ -252,7 +256,7 @@ class _Reader:
             for name, tensor in zip(names, results[count:], strict=True)
         ):
             raise ForeignPlanError(
-                "this is the code of another forward pass than of "
+                "this code belongs to a different forward pass than "
                 f"{self.codes[0].path.name}",
                 str(code.path),
             )

@@ -63,7 +63,7 @@ class Code:
 
     def refusal(self, what: str, node: ast.stmt | ast.expr) -> ForeignPlanError:
         place = f"{self.path}:{node.lineno}:{node.col_offset + 1}"
-        return ForeignPlanError(f"this is no code of Inductor: {what}", place)
+        return ForeignPlanError(f"this is not Inductor's output code: {what}", place)
 
     def origin(self, line: int) -> str:
         """The operations of PyTorch that a call computes, from a comment before it."""

@@ -89,7 +89,7 @@ def read_file(path: Path) -> ForeignPlan:
         reason = "sizes are not constant, which the audit does not understand"
         raise ForeignPlanError(reason, str(path)) from None
     except (LookupError, ValueError, TypeError, AttributeError, StopIteration):
-        reason = "the IR before planning and that after it do not fit together"
+        reason = "the IR before planning does not match the IR after it"
         raise ForeignPlanError(reason, str(path)) from None
     return reader.plan(path.name.removesuffix(ENDINGS[0]))
 
@@ -236,7 +236,7 @@ class _Reader:
             if value.name not in {given.name for given in self.given}:
                 self.given.append(value)
         elif value.region != region:
-            moved = value._replace(name=f"{value.name}, handed on", region=region)
+            moved = value._replace(name=f"{value.name}, forwarded", region=region)
             self.steps.append(Forwarded(value, moved))
             return moved
         return value

@@ -37,7 +37,7 @@ def functions(
     afters = [p for p in parts[starts[-1] :] if p[0] == _AFTER] if starts else []
     if not afters:
         wanted = f"the IR before {_BEFORE[1]} and after {_AFTER[1]}"
-        raise ForeignPlanError(f"this is no dump of IREE, expected {wanted}", name)
+        raise ForeignPlanError(f"this is not an IREE dump, expected {wanted}", name)
     _, begin, end = parts[starts[-1]]
     planned = [f for part in afters for f in _parsed(text, part[1], part[2], name)]
     return [*_parsed(text, begin, end, name)], planned

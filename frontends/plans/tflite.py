@@ -46,7 +46,7 @@ def model_of(data: bytes, name: str) -> Table:
     Raises `ForeignPlanError` for another format, and `struct.error` for a damaged file.
     """
     if data[4:8] != IDENTIFIER:
-        raise ForeignPlanError("this is no model of TensorFlow Lite", name)
+        raise ForeignPlanError("this is not a TensorFlow Lite model", name)
     return root(data)
 
 

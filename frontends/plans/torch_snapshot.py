@@ -38,7 +38,7 @@ _FREED = ("free_completed", "free")
 
 class _PlainUnpickler(pickle.Unpickler):
     def find_class(self, module_name: str, global_name: str, /) -> NoReturn:
-        raise pickle.UnpicklingError(f"{module_name}.{global_name} is no plain data")
+        raise pickle.UnpicklingError(f"{module_name}.{global_name} is not plain data")
 
 
 def read_file(path: Path) -> ForeignPlan:
@@ -53,7 +53,7 @@ def read_file(path: Path) -> ForeignPlan:
     try:
         return _plan(path.name, snapshot["segments"], snapshot["device_traces"])
     except (LookupError, TypeError, ValueError, AttributeError):
-        raise ForeignPlanError("this is no snapshot of PyTorch", str(path)) from None
+        raise ForeignPlanError("this is not a PyTorch snapshot", str(path)) from None
 
 
 def _plan(

@@ -80,7 +80,8 @@ def read_file(path: Path) -> ForeignPlan:
     """
     if path.suffix != ".txt":
         raise ForeignPlanError(
-            f"this is no plan of another compiler, expected *{ASSIGNMENT} or what else "
+            f"this is not another compiler's plan, expected *{ASSIGNMENT} or "
+            "another input that "
             "plan-audit --help lists; plan-opt -p plan-check proves plans in memref IR",
             str(path),
         )
@@ -100,7 +101,7 @@ def read(module: HloModule, assignment: str, name: str) -> ForeignPlan:
         return reader.plan(_STAGE.sub("", Path(name).name))
     except (LookupError, ValueError, RecursionError):
         raise ForeignPlanError(
-            "its values and those of the HLO do not fit together", name
+            "its values do not match those of the HLO", name
         ) from None
 
 
@@ -140,13 +141,13 @@ class _Reader:
                 self.memories[memory] = Memory(int(found[2]), _kind(found[3]))
             elif found := _VALUE.match(line):
                 if not memory:
-                    raise ForeignPlanError("a value comes before allocations", name)
+                    raise ForeignPlanError("a value precedes all allocations", name)
                 region = Region(memory, int(found[4]), int(found[3]))
                 self.regions[found[1], _index(found[2])] = region
             elif line.strip() and line != "BufferAssignment:" and self.memories:
                 break  # only totals follow
         if not self.memories:
-            raise ForeignPlanError("this is not a buffer assignment of XLA", name)
+            raise ForeignPlanError("this is not an XLA buffer assignment", name)
 
     def plan(self, name: str) -> ForeignPlan:
         entry = self.module.entry

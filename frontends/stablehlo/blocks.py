@@ -42,7 +42,7 @@ from ...dialects.tgraph.elementwise import CompareOp
 from ...dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, SizeOp
 from ...dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp, YieldOp
 from ..builder import TensorBuilder, name_hint
-from ..unsupported import Unsupported
+from ..unsupported import Unsupported, not_supported
 from . import (
     custom_calls,
     elementwise,
@@ -199,8 +199,7 @@ class Inliner:
                 results[0].name_hint = name_hint(called.data)
             return results
         except Unsupported as reason:
-            words = [name, str(reason), "is not supported"]
-            self.unsupported[op] = " ".join(filter(None, words))
+            self.unsupported[op] = not_supported(_title(op), reason)
             op.location = _called(op.location, self._at)  # JAX's have none
             # Placeholder results, so that the rest of the program is checked, too.
             types = [result.type for result in op.results]
@@ -219,10 +218,17 @@ class Inliner:
             return None
         callee = self.functions.get(called)
         if callee is None or not callee.body.blocks:
-            raise Unsupported(f"of @{called}, which is not defined here,")
+            raise Unsupported(f": the module does not define @{called}")
         if called in self._active:
-            raise Unsupported(f"of @{called}, which calls itself,")
+            raise Unsupported(f": @{called} calls itself")
         return callee
+
+
+def _title(op: Operation) -> str:
+    """The name of an operation, with the target of a custom call."""
+    target = op.get_attr_or_prop("call_target_name")
+    name = target.data if isinstance(target, StringAttr) else ""
+    return f"{name_of(op)} @{name}" if name else name_of(op)
 
 
 def _converted(c: Conversion, name: str) -> Values:
@@ -234,7 +240,7 @@ def _converted(c: Conversion, name: str) -> Values:
 def _quantized(c: Conversion, name: str) -> Values:
     """Converts an operation on quantized elements; see quantized.py."""
     if c.op.regions:
-        raise Unsupported("with a region, on quantized elements")
+        raise Unsupported("with a region on quantized elements")
     if moves_integers(c.op):
         return _converted(replace(c, op=retyped(c.op, stored)), name)
     b = TensorBuilder(c.into, c.op.location)

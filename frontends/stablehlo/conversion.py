@@ -240,7 +240,7 @@ class Conversion:
         for value in [v for op in old.ops for v in op.operands if v in self.scope]:
             constant = self.scope[value].owner
             if not isinstance(constant, shaping.ConstantOp):
-                raise Unsupported("with a region that takes values from outside")
+                raise Unsupported("with a region that uses values from outside")
             ops.append(copy := constant.clone())
             scope[value] = copy.result
         results = self.block(old, scope, ops)

@@ -56,7 +56,7 @@ def _approx_top_k(c: Conversion) -> Values:
     number = c.option("reduction_dim")
     comparator = comparators[0] if comparators else None
     if not isinstance(comparator, FuncOp) or not isinstance(number, IntegerAttr):
-        raise Unsupported("of ApproxTopK without a comparator and a dimension")
+        raise Unsupported("without a comparator and a dimension")
     types = [result.type for result in c.op.results]
     dimension: int = number.value.data
     count = shape_of(type_of(c.op.results[0]))[dimension]
@@ -79,8 +79,7 @@ def _custom_call(c: Conversion) -> Values:
     routine = re.fullmatch(ROUTINE, name)
     convert = ROUTINES.get(routine[1]) if routine else _TARGETS.get(name)
     if convert is None:
-        what = _explained(c, name, routine is not None)
-        raise Unsupported(f"@{name}{what}" if name else "")
+        raise Unsupported(_explained(c, name, routine is not None))
     return convert(c)
 
 
@@ -88,9 +87,9 @@ def _explained(c: Conversion, name: str, is_routine: bool) -> str:
     """What the custom call is in JAX, for messages."""
     primitive = path_of(c.op).rpartition("/")[2]
     if is_routine and primitive:
-        return f", which is JAX's {primitive},"
+        return f": it is JAX's {primitive}"
     if re.fullmatch(_CALLBACK, name):
-        return ", a call of Python (jax.debug.print, jax.pure_callback, a check),"
+        return ": it calls Python (jax.debug.print, jax.pure_callback, a check)"
     return ""
 
 

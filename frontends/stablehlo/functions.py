@@ -34,7 +34,7 @@ from ...dialects.tgraph.base import (
 )
 from ...dialects.tgraph.structure import AssignOp, ReadOp
 from ..builder import name_hint
-from ..unsupported import Unsupported
+from ..unsupported import Unsupported, not_supported
 from .blocks import KNOWN, Inliner
 from .conversion import check_type
 from .custom_calls import computations
@@ -149,7 +149,7 @@ def _convert(func: FuncOp, inliner: Inliner) -> FuncOp:
         try:
             check_type(stored(type))
         except Unsupported as reason:
-            inliner.unsupported[func] = f"argument {index} {reason} is not supported"
+            inliner.unsupported[func] = not_supported(f"argument {index}", reason)
     donations = _donations(func)
     names = [name_hint(_name(given)) for given in argument_attributes(func)]
     types = inliner.argument_types(func)
@@ -200,5 +200,5 @@ def _error(module: ModuleOp, unsupported: Mapping[Operation, str]) -> LocatedErr
         if op in unsupported:
             found.append((op, unsupported[op]))
         elif isinstance(op, UnregisteredOp) and (name := name_of(op)) not in KNOWN:
-            found.append((op, f"{name} is not supported"))
+            found.append((op, not_supported(name)))
     return errors_at(found)

@@ -141,7 +141,7 @@ def _geev(c: Conversion) -> Values:
 def _gtsv(c: Conversion) -> Values:
     """The first three results, the overwritten diagonals, are unused."""
     if any(map(is_dynamic, shape_of(type_of(c.inputs[-1])))):
-        raise Unsupported("of symbolic sizes")
+        raise Unsupported("with symbolic sizes")
     b = TensorBuilder(c.into, c.op.location)
     solution, sound = tridiagonal_solved(b, *c.inputs)
     failed = b.apply(elementwise.NotOp, sound)

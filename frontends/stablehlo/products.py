@@ -64,7 +64,9 @@ def _ragged_dot(c: Conversion) -> Values:
         for kind in ("contracting", "batching")
     )
     if ragged in (*inner[0], *batch[0]):
-        raise Unsupported("whose ragged dimension is contracted, or of a batch")
+        raise Unsupported(
+            "with a ragged dimension that is contracted or a batch dimension"
+        )
     b = TensorBuilder(c.into, c.op.location)
     left, right = _widened(c)
     sizes = c.inputs[2]

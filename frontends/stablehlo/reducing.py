@@ -54,7 +54,7 @@ def kind_of(c: Conversion, region: int = 0) -> str:
     name, _ = _body(c, region)
     kind = name.removeprefix("stablehlo.")
     if kind not in reducing.KINDS:
-        raise Unsupported(f"by {name}")
+        raise Unsupported(f"with {name} in its body")
     return kind
 
 
@@ -162,11 +162,11 @@ def _select_and_scatter(c: Conversion) -> Values:
         direction = {"GE": "LE", "LE": "GE"}.get(direction, direction)
     kind = {"GE": "maximum", "LE": "minimum"}.get(direction)
     if name != "stablehlo.compare" or kind is None:
-        raise Unsupported(f"selecting by {name} {direction}".rstrip())
+        raise Unsupported(f"with the selection {name} {direction}".rstrip())
     combine = kind_of(c, 1)
     is_or = combine == "or" and type_of(operand).element_type == i1
     if combine != "add" and not is_or:
-        raise Unsupported("that does not add")
+        raise Unsupported("with a scatter body that does not add")
     rank = type_of(operand).get_num_dims()
     low, high = padding(c, rank)
     result = c.emit(

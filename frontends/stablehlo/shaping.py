@@ -115,7 +115,7 @@ def _tuple(c: Conversion) -> Values:
     """Emits no operation: `get_tuple_element` finds the elements of the tuple."""
     (result,) = c.op.results
     if any(name_of(use.operation) not in (_TUPLE, _ELEMENT) for use in result.uses):
-        raise Unsupported("that is passed on")
+        raise Unsupported(": its result is forwarded")
     return UnregisteredOp.create(result_types=(result.type,)).results
 
 
@@ -130,7 +130,7 @@ def _element_of(op: Operation) -> SSAValue:
     while isinstance(made, Operation) and name_of(made) == _ELEMENT:
         made = _element_of(made).owner
     if not isinstance(made, Operation) or name_of(made) != _TUPLE:
-        raise Unsupported("of what is not made by stablehlo.tuple")
+        raise Unsupported(": its operand is not the result of stablehlo.tuple")
     assert isinstance(index, IntegerAttr)
     return made.operands[index.value.data]
 

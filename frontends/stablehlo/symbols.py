@@ -53,10 +53,10 @@ class Demands:
         """Adds the condition of a `shape_assertion`, or raises `Unsupported`."""
         compare = c.inputs[0].owner
         if not isinstance(compare, CompareOp):
-            raise Unsupported("@shape_assertion of something other than a comparison")
+            raise Unsupported("on something other than a comparison")
         sides = [sizes_of(value) for value in compare.inputs]
         if None in sides:
-            raise Unsupported("@shape_assertion of what is not computed from sizes")
+            raise Unsupported("on values that are not computed from sizes")
         (left, *_), (right, *_) = cast(list[Sequence[Size]], sides)
         match compare.direction.data:
             case "EQ":
@@ -70,7 +70,7 @@ class Demands:
             case "LT":
                 self.not_negative.append(right - left - 1)
             case other:
-                raise Unsupported(f"@shape_assertion by {other}")
+                raise Unsupported(f"with {other}")
 
     def open(self) -> list[Size]:
         """Sizes that must not be negative, except those that are known not to be."""

@@ -252,7 +252,7 @@ def expect_one_scale(n: TFLiteNode, *inputs: int) -> None:
             not np.array_equal(own.scales, result.scales) or own.zero != result.zero
         ):
             raise Unsupported(
-                f"with the scale of {own.name!r} other than that of {result.name!r}"
+                f"with different scales of {own.name!r} and {result.name!r}"
             )
 
 
@@ -387,7 +387,7 @@ def _hard_swish_of_integers(n: TFLiteNode) -> Callable[[Array], Array]:
     scale, shift = _short_factor(unit / result.scale)
     slope, up = _short_factor(unit / np.float32(3 / (1 << 15)))
     if shift > 0:
-        raise Unsupported("with a scale of the result that is too small")
+        raise Unsupported("with a result scale that is too small")
 
     def function(numbers: Array) -> Array:
         x = (numbers - source.zero) << _STEP_BITS

@@ -26,7 +26,7 @@ from ...dialects.tgraph.structure import AssignOp, ReadOp
 from ..builder import at, element_type, name_hint, shape_of
 from ..entry import entry
 from ..operators import Known, Value
-from ..unsupported import Unsupported
+from ..unsupported import Unsupported, not_supported
 from . import (
     elementwise,
     indexing,
@@ -166,7 +166,7 @@ class Importer:
             return TensorType(element_type(tensor.dtype), tensor.shape)
         except Unsupported as reason:
             raise self._error(
-                f"tensor {tensor.name!r} {reason} is not supported"
+                not_supported(f"tensor {tensor.name!r}", reason)
             ) from None
 
     def _new_argument(
@@ -184,11 +184,11 @@ class Importer:
             return
         try:
             array = tensor.array()
-        except (Unsupported, ValueError) as error:
-            what = "is not supported" if isinstance(error, Unsupported) else ""
-            raise self._error(
-                f"tensor {tensor.name!r} {error} {what}".rstrip()
-            ) from None
+        except Unsupported as reason:
+            what = not_supported(f"tensor {tensor.name!r}", reason)
+            raise self._error(what) from None
+        except ValueError as error:
+            raise self._error(f"tensor {tensor.name!r} {error}") from None
         argument, name = None, scope.graph.names[number]
         if tensor.is_parameter:
             argument = self._constants.get(name)  # exists if a graph is called again
@@ -223,7 +223,7 @@ class Importer:
 
         def variable(like: int) -> SSAValue:
             if inputs[0] not in scope.handles:
-                raise Unsupported("of a variable from another graph")
+                raise Unsupported("on a variable of another graph")
             return self._variable(scope.handles[inputs[0]], tensors[like])
 
         match operator.kind:
@@ -286,7 +286,7 @@ class Importer:
             if number in scope.handles and kind in STATE:
                 continue
             if number in scope.handles:
-                self._refuse(scope, operator, " with a state")
+                self._refuse(scope, operator, "with a state")
                 return nothing
             name = scope.graph.names[number]
             self._fail(scope, operator, f"input {name!r} is not computed")
@@ -306,16 +306,16 @@ class Importer:
                 scope.ops.append(AssignOp(variable, node.materialize(value)))
             return outputs
         except Unsupported as reason:
-            self._refuse(scope, operator, f" {reason}")
+            self._refuse(scope, operator, str(reason))
         except (ArithmeticError, LookupError):  # from computations with sizes
             types = ", ".join(f"{tensors[n].shape}" for n in operator.inputs if n >= 0)
-            self._refuse(scope, operator, f" of shapes {types}")
+            self._refuse(scope, operator, f"with inputs of shapes {types}")
         except (VerifyException, ValueError, AttributeError) as error:
             self._fail(scope, operator, " ".join(str(error).split()))
         return nothing
 
     def _refuse(self, scope: "_Scope", operator: Operator, reason: str) -> None:
-        message = f"operation {operator.kind}{reason} is not supported"
+        message = not_supported(f"operation {operator.kind}", reason)
         self._unsupported.append((at(self._place_of(scope, operator)), message))
 
     def _fail(self, scope: "_Scope", operator: Operator, reason: str) -> NoReturn:

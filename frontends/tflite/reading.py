@@ -160,7 +160,7 @@ def parse(data: bytes, name: str) -> Sequence[Graph]:
     except ImportError as error:
         raise LocatedError(
             missing_extra_message(
-                f"{name} holds a LiteRT model, which takes the package tflite to read",
+                f"{name} holds a LiteRT model, which requires the package tflite",
                 "tflite",
                 error,
             )

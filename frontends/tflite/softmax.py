@@ -131,7 +131,7 @@ def _summed(n: TFLiteNode, powers: Term, axis: int) -> SSAValue:
 def _of_integers(n: TFLiteNode, x: SSAValue, axis: int, beta: float) -> SSAValue:
     source, result = n.tensor(0), n.results[0]
     if result.dtype != source.dtype or source.dtype.name not in ("int8", "uint8"):
-        raise Unsupported(f"of {source.kind} as {result.kind}")
+        raise Unsupported(f"from {source.kind} to {result.kind}")
     term = Writer(n).term
     powers = _exponential(*_differences(n, x, axis, beta))
     total = n.broadcast(_summed(n, powers, axis), shape_of(x))
@@ -153,7 +153,7 @@ _LOG_SCALE, _LOG_ZERO = 1 / 16, 127
 def _log_of_integers(n: TFLiteNode, x: SSAValue, axis: int) -> SSAValue:
     result = n.results[0]
     if {n.tensor(0).kind, result.kind} != {"INT8"}:
-        raise Unsupported(f"of {n.tensor(0).kind} as {result.kind}")
+        raise Unsupported(f"from {n.tensor(0).kind} to {result.kind}")
     if (result.scale, result.zero) != (_LOG_SCALE, _LOG_ZERO):
         raise Unsupported(
             f"with scale {result.scale} and zero point {result.zero} of the result, "

@@ -75,7 +75,7 @@ def import_program(
         export: Any = import_module("torch.export")
     except ImportError as error:
         raise LocatedError(
-            missing_extra_message("PyTorch is needed", "torch", error)
+            missing_extra_message("PyTorch is required", "torch", error)
         ) from None
     from .decompositions import own_decompositions
     from .program import Importer

@@ -112,7 +112,7 @@ class AtenCall(TensorBuilder):
     def axis(self, name: str = "dim", of: str = "self") -> int:
         rank = len(shape_of(self[of]))
         if not rank:
-            raise Unsupported("of a tensor of rank 0")
+            raise Unsupported("on a tensor of rank 0")
         return axis_of(self[name], rank)
 
     def axes(self, name: str = "dim", of: str = "self") -> list[int]:

@@ -45,7 +45,7 @@ def _while_loop(
 ) -> Values | None:
     """Converts a loop. The `others` are loop-invariant inputs of both graphs."""
     if not all(isinstance(value, SSAValue) for value in carried):
-        raise Unsupported("that carries a number")
+        raise Unsupported("with a carried number")
     loop = Loop(b)
     inputs = [*map(loop.carry, carried), *others]
     following = subgraph(body, inputs, loop.body.into)

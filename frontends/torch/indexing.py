@@ -36,7 +36,7 @@ def _embedding_bag(c: AtenCall) -> Results:
     """The sums, means or maxima of the rows in each bag. For maxima, also the number of
     the first row that has each of them."""
     if 1 in c.used or 2 in c.used:
-        raise Unsupported("with the bag of each row, or the count of rows in each bag,")
+        raise Unsupported("with the bag of each row, or the count of rows in each bag")
     indices = c["indices"]
     bags = _Bags(c, shape_of(indices)[0], c.shape[0])
     rows = c.take(c["weight"], indices, 0)
@@ -152,7 +152,7 @@ def _indexed(c: AtenCall) -> tuple[list[int], SSAValue, list[int], list[int]]:
     dims = [d for d, index in enumerate(given) if index is not None]
     indices: list[SSAValue] = [given[d] for d in dims]
     if any(type_of(index).element_type == i1 for index in indices):
-        raise Unsupported("by a mask, which gives a shape that depends on values,")
+        raise Unsupported("with a mask: the shape of the result depends on values")
     shape = list(broadcast_shapes(*map(shape_of, indices)))
     columns = [
         c.broadcast(c.convert(from_front(c, index, [shape_of(x)[d]]), i64), shape)
@@ -226,7 +226,7 @@ def _masked(c: AtenCall) -> SSAValue | None:
         return None
     values: SSAValue = c.operand("values")
     if shape_of(values) not in ((), (1,)) or c["accumulate"]:
-        raise Unsupported("by a mask, with values of a shape that depends on values,")
+        raise Unsupported("with a mask and values whose number depends on the mask")
     x = c["self"]
     rank = range(len(shape_of(mask)))
     wide = c.broadcast_in_dim(mask, shape_of(x), rank)

@@ -198,7 +198,7 @@ def _pseudo_inverse(c: AtenCall) -> SSAValue:
     as 0."""
     x = c["self"]
     if is_complex(type_of(x).element_type) or c["hermitian"]:
-        raise Unsupported("of complex or Hermitian matrices")
+        raise Unsupported("on complex or Hermitian matrices")
     u, s, vh = factored(c, m.SvdOp, x)
     *batch, rows, columns = shape_of(x)
     rank = len(batch)

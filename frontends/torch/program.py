@@ -43,7 +43,7 @@ from ...dialects.tgraph.differentiation import GradientOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp
 from ..builder import TensorBuilder, at, name_hint, type_of
 from ..loops import Values
-from ..unsupported import Unsupported
+from ..unsupported import Unsupported, not_supported
 from . import elementwise, indexing, matrices, products, reducing, shaping, windows
 from .call import AtenCall, Conversion, element_of
 from .control import CONTROL
@@ -69,11 +69,11 @@ _CHECKS = (
 AOTAutograd that return a token."""
 
 _REASONS = {
-    "aten::_local_scalar_dense": ", a number that depends on values,",
-    "aten::item": ", a number that depends on values,",
-    "aten::nonzero": ", whose shape depends on values,",
+    "aten::_local_scalar_dense": ": the number depends on values",
+    "aten::item": ": the number depends on values",
+    "aten::nonzero": ": the shape of the result depends on values",
     **{
-        f"aten::{name}": ", which draws random numbers,"
+        f"aten::{name}": ": it draws random numbers"
         for name in (
             *("bernoulli", "exponential", "multinomial", "native_dropout", "rand"),
             *("randn", "randperm"),
@@ -236,11 +236,11 @@ class Importer:
     def _type(self, example: Any, what: str) -> AnyTensor:
         try:
             if not hasattr(example, "dtype"):
-                raise Unsupported("that is no tensor")
+                raise Unsupported(": it is not a tensor")
             element = element_of(example.dtype)
             return with_shape(TensorType(element, []), self._sizes.shape(example))
         except Unsupported as reason:
-            raise LocatedError(f"{what} {reason} is not supported") from None
+            raise LocatedError(not_supported(what, reason)) from None
 
     def _builder(self, node: Any = None) -> TensorBuilder:
         return TensorBuilder(self._ops, _place(node))
@@ -255,7 +255,7 @@ class Importer:
             return
         if schema and schema.name in _REASONS:
             reason = _REASONS[schema.name]
-            self._refuse(node, f"{schema.name}{reason} is not supported")
+            self._refuse(node, not_supported(schema.name, reason))
             return
         if (size := self._sizes.call(node)) is not None:
             self._values[node.name] = size
@@ -276,7 +276,7 @@ class Importer:
         if domain not in ("aten", "tensorplan"):
             name = str(schema.name)
         if name not in _CONVERSIONS:
-            self._refuse(node, f"{schema.name} is not supported")
+            self._refuse(node, not_supported(schema.name))
             return
         arguments, examples = _arguments(node, schema, self._values)
         if any(value is None for value in _missing(node, self._values)):
@@ -290,7 +290,7 @@ class Importer:
             )
             results = _CONVERSIONS[name](call)
         except Unsupported as reason:
-            self._refuse(node, f"{schema.name} {reason} is not supported")
+            self._refuse(node, not_supported(schema.name, reason))
             return
         except (VerifyException, ValueError) as error:
             self._refuse(node, f"{schema.name}: {error}")
@@ -300,9 +300,7 @@ class Importer:
         returned = cast(Sequence[Any], results if many else [results])
         left = [n for n in used if returned[n] is None and outputs[n] is not None]
         if left:
-            self._refuse(
-                node, f"{schema.name} with its result {left[0]} is not supported"
-            )
+            self._refuse(node, not_supported(schema.name, f"with its result {left[0]}"))
             return
         pairs = zip(returned, outputs, strict=False)
         present = [value for value, out in pairs if out is not None]
@@ -326,13 +324,13 @@ class Importer:
         name = node.target.__name__
         self._values[node.name] = None
         if name not in CONTROL:
-            self._refuse(node, f"{name} is not supported")
+            self._refuse(node, not_supported(name))
         elif None not in _missing(node, self._values):
             given = _mapped(node.args, self._values)
             try:
                 results = CONTROL[name](self._builder(node), self._subgraph, *given)
             except Unsupported as reason:
-                self._refuse(node, f"{name} {reason} is not supported")
+                self._refuse(node, not_supported(name, reason))
             else:
                 self._values[node.name] = results
 

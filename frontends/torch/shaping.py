@@ -188,7 +188,7 @@ def _strided_range(c: AtenCall) -> tuple[SSAValue, range | Array]:
     they are consecutive. Supports contiguous tensors only, because the memory layout of
     others is unknown."""
     if not c.examples["self"].is_contiguous():
-        raise Unsupported("of a tensor that is not contiguous")
+        raise Unsupported("on a tensor that is not contiguous")
     shape: Sequence[int] = c["size"]
     steps = np.tensordot(c["stride"], np.indices(shape), 1)
     places = np.asarray(steps + (c["storage_offset"] or 0), np.int64)

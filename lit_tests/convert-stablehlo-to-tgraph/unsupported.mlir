@@ -4,8 +4,8 @@
 // CHECK-NOT:  Traceback
 // CHECK:      unsupported.mlir:17:10: error: stablehlo.custom_call @spell is not supported
 // CHECK:      unsupported.mlir:20:8: note: stablehlo.custom_call @magic is not supported
-// CHECK-NEXT: unsupported.mlir:27:8: note: func.call of @again, which calls itself, is not supported
-// CHECK-NEXT: unsupported.mlir:29:8: note: stablehlo.reduce_window with tgraph.reshape on single elements is not supported
+// CHECK-NEXT: unsupported.mlir:27:8: note: func.call is not supported: @again calls itself
+// CHECK-NEXT: unsupported.mlir:29:8: note: stablehlo.reduce_window is not supported with tgraph.reshape on single elements
 "func.func"() <{function_type = (tensor<4xf32>) -> tensor<4xf32>, sym_name = "main"}> ({
 ^bb0(%a: tensor<4xf32>):
   %0 = "stablehlo.while"(%a) ({

@@ -6,4 +6,4 @@ func.func @f(%a: tensor<4x5xf32>) -> tensor<5x4xf32> {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     bad-attribute-value.mlir:4:8: error: tgraph.transpose: permutation names dimension 2, expected 0 to 1
+// CHECK:     bad-attribute-value.mlir:4:8: error: tgraph.transpose: permutation has dimension 2, expected 0 to 1

@@ -13,7 +13,7 @@ func.func @f() {
 // CHECK-NOT:  Traceback
 // CHECK:      plan-opt: error: pass plan-memory: alignment is 48, expected a power of two
 // KIND-NOT:   Traceback
-// KIND:       plan-opt: error: pass plan-memory: alignment is wide, expected bytes such as 4096, 64MiB or 1.5GB
+// KIND:       plan-opt: error: pass plan-memory: alignment is 'wide', expected bytes such as 4096, 64MiB or 1.5GB
 // NESTED-NOT: Traceback
 // NESTED:     plan-opt: error: pass plan-pipeline: strategy is 'magic', expected one of {{.*}}greedy-by-size
 // MODE:       plan-opt: error: pass tgraph-fuse: mode is 'tvm', expected one of relay, nnvm, none

@@ -11,7 +11,7 @@ func.func @f() {
 // CHECK-NEXT: note: -p takes 'pass,pass{option=1 option=word option="1.5 MiB"}'; all but
 
 // RUN: not plan-opt %s -p 'plan-pipeline{budget=32 KiB}' 2>&1 | filecheck %s --check-prefix=SPACE
-// SPACE: pass plan-pipeline has no option 'KiB'; values with spaces are in double quotes; it has
+// SPACE: pass plan-pipeline has no option 'KiB', expected one of {{.*}}; values with spaces are in double quotes
 
 // RUN: not plan-opt %s plan-pipeline 2>&1 | filecheck %s --check-prefix=STRAY
 // STRAY: unknown argument 'plan-pipeline'; there is one FILE, and passes are named by -p: -p 'plan-pipeline{

@@ -1,7 +1,7 @@
 // RUN: not plan-opt %s -p 'plan-memory{bounds="n=8"}' 2>&1 | filecheck %s
 
 // CHECK-NOT: Traceback
-// CHECK:     error: {{.*}}sizes are 'n=8', expected a list such as n<=64,m<=3
+// CHECK:     error: {{.*}}bounds are 'n=8', expected a list such as n<=64,m<=3
 func.func @main() {
   func.return
 }

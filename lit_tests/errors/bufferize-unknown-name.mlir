@@ -2,7 +2,7 @@
 
 // Sizes are solved from those of arguments: n*n does not determine n.
 // CHECK-NOT: Traceback
-// CHECK:     bufferize-unknown-name.mlir:7:8: error: size n does not follow from the sizes of the arguments
+// CHECK:     bufferize-unknown-name.mlir:7:8: error: size n cannot be derived from the sizes of the arguments
 func.func @main(%x: tensor<?xf32, #tgraph.dims<n*n, "cpu:0">>) -> tensor<f32, "cpu:0"> {
   %0 = tgraph.constant<1.0 : f32> : tensor<?xf32, #tgraph.dims<n, "cpu:0">>
   %1 = tgraph.reduce %0 {kind = "add", dimensions = array<i64: 0>} : (tensor<?xf32, #tgraph.dims<n, "cpu:0">>) -> tensor<f32, "cpu:0">

@@ -28,7 +28,7 @@ func.func @nothing(%x: tensor<4xf32>) -> tensor<4xf32> {
   func.return %0 : tensor<4xf32>
 }
 
-// ATTRIBUTE:  device-not-here.mlir:{{[0-9]+}}:{{[0-9]+}}: error: {{.*}} is on cuda:0, expected cpu:0, cpu:1, ...: only processors run programs here, plan-opt plans for any device; plan-strip-memory-spaces has all of them in host memory
+// ATTRIBUTE:  device-not-here.mlir:{{[0-9]+}}:{{[0-9]+}}: error: {{.*}} is on cuda:0, expected cpu:0, cpu:1, ...: programs run on processors only; plan-strip-memory-spaces puts all of a plan in host memory
 // ANNOTATION: device-not-here.mlir:{{[0-9]+}}:{{[0-9]+}}: error: {{.*}} is on tpu:3, expected cpu:0
 // TYPE:       device-not-here.mlir:21:1: error: func.func is on 1 : i64, expected cpu:0
 // PLANNED:    error: {{.*}} is on cuda:0, expected cpu:0

@@ -9,4 +9,4 @@ func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     device-two-of-one-value.mlir:7:8: error: tgraph.on_device names gpu:0 for a value of tgraph.negate ({{.*}}device-two-of-one-value.mlir:5:8) on cpu:0; a value has one device
+// CHECK:     device-two-of-one-value.mlir:7:8: error: tgraph.on_device puts the value of tgraph.negate ({{.*}}device-two-of-one-value.mlir:5:8) on gpu:0, but it is already on cpu:0; a value has one device

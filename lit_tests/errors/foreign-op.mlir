@@ -6,7 +6,7 @@
 
 // UNKNOWN: error: operation tosa2.tanh is not registered; lower it with mlir-opt to linalg on memrefs, or give plan-opt --allow-unregistered-dialect
 // CHECK:   error: the custom syntax of tosa2.tanh is not known, expected the generic form, "tosa2.tanh"(...) : ...; mlir-opt -mlir-print-op-generic prints it
-// PYTHON:  py:1:8: error: expected an operation such as func.func, found 'import'; is this MLIR?
+// PYTHON:  py:1:1: error: expected an operation such as func.func, found 'import'; is this MLIR?
 func.func @main(%a: tensor<4xf32>) {
   %0 = tosa2.tanh %a : (tensor<4xf32>) -> tensor<4xf32>
   func.return

@@ -10,9 +10,9 @@ func.func @f() {
 }
 
 // RUN: not plan-opt %s -p 'tgraph-offload{budget=1KiB}' 2>&1 | filecheck %s --check-prefix=SOME
-// SOME:    plan-opt: error: pass tgraph-offload: budget, device and to are given together, or none is
+// SOME:    plan-opt: error: pass tgraph-offload: expected all or none of the options budget, device and to
 // SAME:    plan-opt: error: pass tgraph-offload: to is 'cpu:0', the source device, expected another device
-// SIZE:    plan-opt: error: pass tgraph-offload: size is -1, expected bytes such as 4096, 64MiB or 1.5GB
+// SIZE:    plan-opt: error: pass tgraph-offload: budget is -1, expected bytes such as 4096, 64MiB or 1.5GB
 // BUDGET:  plan-opt: error: pass plan-pipeline: offload is 'cpu:1', which requires a budget
 // FIT:     plan-opt: error: pass plan-pipeline: to is 'cpu:0', the source device, expected another device
 // STREAMS: plan-opt: error: pass plan-pipeline: streams is 2, expected 1 with offload

@@ -10,4 +10,4 @@ func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32> {tgraph.parameter}) -> tens
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     precompute-exists.mlir:6:1: error: @main needs a function @precompute, but the module already has one
+// CHECK:     precompute-exists.mlir:6:1: error: tgraph-precompute adds a function @precompute, but the module already has one

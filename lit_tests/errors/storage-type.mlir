@@ -6,4 +6,4 @@ func.func @f(%a: tensor<4xf8E4M3FN>) -> tensor<4xf8E4M3FN> {
 }
 
 // CHECK-NOT:  Traceback
-// CHECK:      storage-type.mlir:4:8: error: tgraph.add: computes with elements of type f8E4M3FN, expected f32, to which tgraph.convert converts
+// CHECK:      storage-type.mlir:4:8: error: tgraph.add: computes with elements of type f8E4M3FN, expected f32: convert them with tgraph.convert

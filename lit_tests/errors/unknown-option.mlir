@@ -5,4 +5,4 @@ func.func @f() {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     plan-opt: error: pass plan-memory has no option 'align'; did you mean 'alignment'?
+// CHECK:     plan-opt: error: pass plan-memory has no option 'align', expected one of {{.*}}; did you mean 'alignment'?

@@ -2,7 +2,7 @@
 // RUN: mkdir -p %t && echo 'func.func @f() { "scf.forall"() ({}) : () -> () func.return }' > %t/generic.mlir
 // RUN: plan-opt --allow-unregistered-dialect %t/generic.mlir
 
-// CHECK: upstream-op.mlir:7:14: error: operation scf.forall is not registered; did you mean 'for'?; lower it with mlir-opt to linalg on memrefs, or give plan-opt --allow-unregistered-dialect and the generic form
+// CHECK: upstream-op.mlir:7:3: error: operation scf.forall is not registered; did you mean 'scf.for'?; lower it with mlir-opt to linalg on memrefs, or give plan-opt --allow-unregistered-dialect and the generic form
 func.func @f() {
   scf.forall (%i) in (8) {
   }

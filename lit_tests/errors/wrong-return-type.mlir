@@ -5,4 +5,4 @@ func.func @f(%a: tensor<4xf32>) -> tensor<5xf32> {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     wrong-return-type.mlir:4:3: error: func.return: Expected arguments to have the same types as the function output types{{(: expected \[tensor<5xf32>\], got \[tensor<4xf32>\])?$}}
+// CHECK:     wrong-return-type.mlir:4:3: error: func.return: expected arguments to have the same types as the function output types{{(: expected \[tensor<5xf32>\], got \[tensor<4xf32>\])?$}}

@@ -2,7 +2,7 @@
 
 // Sound for n = 64 and below, but %b starts at 256 for all sizes: plan-check emits a
 // remark here, and larger sizes are an error at run time.
-// CHECK: remark: not proved for all sizes, so the runtime checks those of each call: tgraph.add uses buffer %a, whose bytes may now belong to buffer %b
+// CHECK: remark: not proved for all sizes, so the runtime checks the sizes of each call: tgraph.add uses buffer %a, whose bytes may now belong to buffer %b
 
 func.func @main(%x: memref<?xf32> {tgraph.dims = #tgraph.dims<n>},
                 %r: memref<?xf32> {tgraph.result = 0 : i32, tgraph.dims = #tgraph.dims<n>}) {

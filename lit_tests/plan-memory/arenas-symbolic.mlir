@@ -4,7 +4,7 @@
 // RUN: plan-opt %s -p 'plan-memory{arena=global bounds="arg0_0<=16"}' | filecheck %s --check-prefix=BOUNDED
 // RUN: not plan-opt %s -p 'plan-memory{arena=address bounds="arg0_0<=16"}' 2>&1 | filecheck %s --check-prefix=ADDRESS
 
-// ADDRESS:     error: the arena of @calls is in memory space none, expected a target that says its base address
+// ADDRESS:     error: the arena of @calls is in memory space none, expected a memory of the target with a base address
 // GLOBAL:      error: the arena of @alone has a symbolic size, expected a static one for arena=global: give bounds
 // BOUNDED:     sym_name = "alone_arena", type = memref<64xi8>
 

@@ -9,7 +9,7 @@ func.func @returned() -> memref<4xf32> {
   %x = memref.alloc() : memref<4xf32>
   func.return %x : memref<4xf32>
 }
-// REMARK-NEXT: remark: memref.alloc is not planned: the size of memref<?xf32> does not follow from the shapes of the arguments
+// REMARK-NEXT: remark: memref.alloc is not planned: the size of memref<?xf32> cannot be derived from the shapes of the arguments
 func.func @dynamic(%size: memref<index>) {
   %n = memref.load %size[] : memref<index>
   %x = memref.alloc(%n) : memref<?xf32>
@@ -17,7 +17,7 @@ func.func @dynamic(%size: memref<index>) {
   func.return
 }
 // %n is certain to be a size only if %c is true.
-// REMARK-NEXT: remark: memref.alloc is not planned: the size of memref<?xf32> does not follow from the shapes of the arguments
+// REMARK-NEXT: remark: memref.alloc is not planned: the size of memref<?xf32> cannot be derived from the shapes of the arguments
 func.func @perhaps(%n: index, %c: i1) {
   scf.if %c {
     %x = memref.alloc(%n) : memref<?xf32>

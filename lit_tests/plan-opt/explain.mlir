@@ -30,7 +30,7 @@ func.func @f(%a: memref<64xf32>, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
 // REUSE:      reuse-outputs=true: -p plan-pipeline
 
 // CHECK:      @f: 256 B in the arena
-// CHECK:      what helps already
+// CHECK:      what already helps
 // CHECK:      256 B 512 B {{.*}} without output reuse
 
 // JSON: "arena_bytes": 256

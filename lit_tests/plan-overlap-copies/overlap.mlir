@@ -2,7 +2,7 @@
 // RUN: plan-opt %s --target-memory %S/dma.toml -p plan-spill,plan-overlap-copies 2>&1 | filecheck %s --check-prefix=REMARK
 // RUN: plan-opt %s --target-memory %S/dma.toml -p plan-spill,plan-overlap-copies,plan-memory,plan-check -o /dev/null
 
-// REMARK: :[[#]]:1: remark: 2 of 2 asynchronous copies run beside operations, which hide an estimated {{[0-9]+}} of 3372 ns: {{[0-9]+}} of 32768 bytes
+// REMARK: :[[#]]:1: remark: 2 of 2 asynchronous copies overlap with operations, which hide an estimated {{[0-9]+}} of 3372 ns: {{[0-9]+}} of 32768 bytes
 
 // The source of the copy out is freed after the wait; it does not fit beside %d.
 // CHECK:      linalg.add ins(%a, %x

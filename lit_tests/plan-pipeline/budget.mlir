@@ -22,8 +22,8 @@
 // ERROR-NEXT: tgraph.dot_general ({{.*}}budget.mlir:[[#]]:8) alone takes 15372 bytes; tiles along dimension 1 may take less
 
 // EFFORT: error: pass plan-pipeline: effort is 'some', expected one of low, high
-// SIZE:   error: pass plan-pipeline: size is some, expected bytes such as 4096, 64MiB or 1.5GB
-// ZERO:   error: pass tgraph-rematerialize: size is 0, expected bytes such as 4096, 64MiB or 1.5GB
+// SIZE:   error: pass plan-pipeline: budget is 'some', expected bytes such as 4096, 64MiB or 1.5GB
+// ZERO:   error: pass tgraph-rematerialize: budget is 0, expected bytes such as 4096, 64MiB or 1.5GB
 func.func @main(%x: tensor<61x61xf32>, %w: tensor<61x61xf32>) -> tensor<61x61xf32> {
   %a = tgraph.exponential %x : tensor<61x61xf32>
   %b = tgraph.dot_general %a, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<61x61xf32>

@@ -3,9 +3,9 @@
 // RUN: plan-opt %s --target-memory %S/copies.toml -p plan-spill,plan-memory,plan-check -o /dev/null
 
 // REMARK:      :[[#]]:10: remark: 16384 bytes of %a are in psram between scf.if ({{.*}}:[[#]]:8) and linalg.exp ({{.*}}:[[#]]:3)
-// REMARK-NEXT: :[[#]]:5: remark: 16384 bytes of %new are copied where scf.yield hands them on
-// REMARK-NEXT: :[[#]]:8: remark: 16384 bytes of %a are copied where arith.select hands them on
-// REMARK:      :[[#]]:3: remark: 16384 bytes of %first are copied where cf.cond_br hands them on
+// REMARK-NEXT: :[[#]]:5: remark: 16384 bytes of %new are copied where scf.yield forwards them
+// REMARK-NEXT: :[[#]]:8: remark: 16384 bytes of %a are copied where arith.select forwards them
+// REMARK:      :[[#]]:3: remark: 16384 bytes of %first are copied where cf.cond_br forwards them
 !t = memref<64x64xf32, "sram">
 
 // Both branches write one buffer, which is evicted after them.

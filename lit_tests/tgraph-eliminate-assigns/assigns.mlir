@@ -75,7 +75,7 @@ func.func @swap(%a: !tgraph.variable<tensor<4xf32>>, %b: !tgraph.variable<tensor
 // A variable is assigned its own contents: nothing to do.
 // CHECK-LABEL: func.func @unchanged
 // CHECK-NEXT:    func.return
-// REMARK: remark: assign is dropped: the variable already holds the value
+// REMARK: remark: assign is removed: the variable already holds the value
 func.func @unchanged(%v: !tgraph.variable<tensor<4xf32>>) {
   %x = tgraph.read %v : tensor<4xf32>
   tgraph.assign %v, %x : tensor<4xf32>
@@ -153,7 +153,7 @@ func.func @shift(%a: !tgraph.variable<tensor<4xf32>>, %b: !tgraph.variable<tenso
 // CHECK-NEXT:    %x = tgraph.read %v
 // CHECK-NEXT:    tgraph.add %x, %g outs(%v)
 // CHECK-NEXT:    func.return
-// REMARK: remark: assign is dropped: tgraph.assign overwrites it, and nothing reads it
+// REMARK: remark: assign is removed: tgraph.assign overwrites it, and nothing reads it
 func.func @several(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) {
   tgraph.assign %v, %g : tensor<4xf32>
   %n = tgraph.negate %g : tensor<4xf32>
@@ -199,7 +199,7 @@ func.func @unused(%x: tensor<4xf32>, %v: !tgraph.variable<tensor<4xf32>>) -> ten
 // CHECK-NEXT:    %m = tgraph.minimum %x, %old
 // CHECK-NEXT:    tgraph.assign %v, %x
 // CHECK-NEXT:    func.return
-// REMARK: remark: assign is dropped: the variable already holds the value
+// REMARK: remark: assign is removed: the variable already holds the value
 func.func @needless(%x: tensor<4xf32>, %v: !tgraph.variable<tensor<4xf32>>) -> tensor<4xf32> {
   %old = tgraph.read %v : tensor<4xf32>
   tgraph.assign %v, %x : tensor<4xf32>

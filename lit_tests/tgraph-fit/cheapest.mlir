@@ -1,7 +1,7 @@
 // RUN: plan-opt %s --split-input-file -p 'tgraph-place-devices{default="cpu:0"},tgraph-fit{budget=2MiB reuse-outputs=false tiles=false offload="cpu:1"}' 2>&1 | filecheck %s
 
 // Recomputing a product takes longer than copying it while other products run.
-// CHECK:       remark: copies to cpu:1 meets the budget of 2097152 bytes with 2097152 (+{{.*}}% estimated time); also tried: {{.*}}, recomputation 2097152 (+{{.*}}% estimated time)
+// CHECK:       remark: the candidate 'copies to cpu:1' meets the budget of 2097152 bytes with 2097152 (+{{.*}}% estimated time); also tried: {{.*}}, recomputation 2097152 (+{{.*}}% estimated time)
 // CHECK-LABEL: func.func @main
 // CHECK:       tgraph.device_copy
 // CHECK-NOT:   tgraph.recomputed
@@ -18,7 +18,7 @@ func.func @main(%x: tensor<512x512xf32>, %w: tensor<512x512xf32>) -> tensor<512x
 // -----
 
 // An operation that costs almost nothing is recomputed for each product.
-// CHECK:       remark: fusion and order meets the budget of 2097152 bytes with 2097152 (+{{.*}}% estimated time); also tried: {{.*}}, copies to cpu:1 2097152 (+{{.*}}% estimated time)
+// CHECK:       remark: the candidate 'fusion and order' meets the budget of 2097152 bytes with 2097152 (+{{.*}}% estimated time); also tried: {{.*}}, copies to cpu:1 2097152 (+{{.*}}% estimated time)
 // CHECK-LABEL: func.func @main
 // CHECK-NOT:   tgraph.device_copy
 // CHECK:       tgraph.negate

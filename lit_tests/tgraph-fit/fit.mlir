@@ -9,9 +9,9 @@
 // %a can't be recomputed after its variable is overwritten, and 61 is prime: without
 // another device, only single rows meet the budget. With another device, nothing is
 // recomputed or slow.
-// AGAIN: remark: loops over tiles of 8192 bytes meets the budget of 32768 bytes with 30340 (+{{.*}}% estimated time); also tried: larger groups 44708, fusion and order 44708, tiles 44708, cheap recomputation 44708, {{.*}}, recomputation 44708
+// AGAIN: remark: the candidate 'loops over tiles of 8192 bytes' meets the budget of 32768 bytes with 30340 (+{{.*}}% estimated time); also tried: larger groups 44708, fusion and order 44708, tiles 44708, cheap recomputation 44708, {{.*}}, recomputation 44708
 
-// MOVED: remark: copies to cpu:1 meets the budget of 32768 bytes with 29796 (+{{.*}}% estimated time); also tried: {{.*}}, recomputation 44708
+// MOVED: remark: the candidate 'copies to cpu:1' meets the budget of 32768 bytes with 29796 (+{{.*}}% estimated time); also tried: {{.*}}, recomputation 44708
 // MOVED-DAG: memref.alloc() {alignment = 64 : i64} : memref<29796xi8, "cpu:0">
 // MOVED-DAG: memref.alloc() {alignment = 64 : i64} : memref<14884xi8, "cpu:1">
 

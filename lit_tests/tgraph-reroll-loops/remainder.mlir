@@ -10,7 +10,7 @@
 
 // An iteration computes two layers, and the last of 11 layers follows the loop: all
 // become iterations of one loop, which reads and stacks one row in each.
-// CHECK:       remark: iterations after the loop are iterations of it: 1
+// CHECK:       remark: iterations merged into the loop that precedes them: 1
 // CHECK-LABEL: func.func @main
 // CHECK-SAME:    (%w: tensor<11x4xf32>
 // CHECK:         [[AT:%[a-z0-9_]+]], [[X:%[a-z0-9_]+]], [[ALL:%[a-z0-9_]+]] = tgraph.while {{.*}}, %w :

@@ -6,7 +6,7 @@
 
 // The rows of a gradient are computed in sequence, the last first. Each row of weights
 // is updated before the next one is needed, which is read from the variable.
-// CHECK:       remark: the update of 1 variables is done in 5 parts
+// CHECK:       remark: the update of 1 variables is split into 5 parts
 // CHECK-LABEL: func.func @sgd
 // CHECK:         %g4 = tgraph.multiply %x, %x
 // CHECK-NEXT:    [[V4:%[a-z0-9_]+]] = tgraph.read %v

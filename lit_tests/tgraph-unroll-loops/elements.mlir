@@ -9,7 +9,7 @@
 
 // An elementwise loop, such as the rounds of Threefry: the numbers that each round
 // takes from rotating lists become constants.
-// CHECK:       remark: the loop is written out: 3 iterations
+// CHECK:       remark: the loop is fully unrolled: 3 iterations
 // CHECK-LABEL: func.func @rounds
 // CHECK-NOT:     tgraph.while
 // CHECK:         [[A:%[a-z0-9_]+]] = tgraph.constant<13 : ui32> : tensor<8x8xui32>

@@ -9,7 +9,7 @@
 
 // Two of three layers are in the loop: all three are unrolled, each with its row. The
 // rows that the loop stacks are concatenated with the row of the third layer.
-// CHECK:       remark: the loop is written out: 2 iterations
+// CHECK:       remark: the loop is fully unrolled: 2 iterations
 // CHECK-LABEL: func.func @remainder
 // CHECK-NOT:     tgraph.while
 // CHECK:         [[W0:%[a-z0-9_]+]] = tgraph.slice %w {start_indices = array<i64: 0, 0>, limit_indices = array<i64: 1, 4>

@@ -146,7 +146,7 @@ def _convert(op: TensorOp, constants: Constants, named: bool) -> None:
         element = tensor_type_of(value.type).element_type
         if is_stored(element) and not is_integer(element):
             raise LocatedError(
-                f"{op.name} with elements of type {element} is not supported", op
+                f"{op.name} is not supported with elements of type {element}", op
             )
         if DYNAMIC_INDEX in tensor_type_of(value.type).get_shape():
             raise LocatedError(
@@ -155,7 +155,9 @@ def _convert(op: TensorOp, constants: Constants, named: bool) -> None:
                 op,
             )
         if is_complex(element):
-            raise LocatedError(f"{op.name} of complex numbers has no upstream form", op)
+            raise LocatedError(
+                f"{op.name} of complex numbers has no equivalent in upstream MLIR", op
+            )
     if not op.outs or any(is_tensor(value.type) for value in op.operands):
         raise LocatedError(
             f"{op.name} is on tensors, expected memrefs; run tgraph-bufferize first",
@@ -217,7 +219,7 @@ def _compute(values: Values, op: TensorOp, target: Stored) -> None:
     elif type(op) in _OTHERS:
         _OTHERS[type(op)](values, op, target)
     else:
-        raise LocatedError(f"{op.name} has no upstream form", op)
+        raise LocatedError(f"{op.name} has no equivalent in upstream MLIR", op)
 
 
 def _fusion(values: Values, op: FusionOp) -> None:

@@ -145,7 +145,7 @@ class PlanOverlapCopies(ModulePass, MemoryOptions):
 def _explain_why_not(func: FuncOp, arena: Arena) -> None:
     assert arena.memory is not None
     remark(
-        f"no copy runs beside operations: the arena in {arena.memory.name} takes "
+        f"no copy overlaps with operations: the arena in {arena.memory.name} takes "
         f"{arena.plan.peak} bytes, expected at most {arena.left}",
         func,
     )
@@ -462,7 +462,7 @@ class _Overlapping:
             copy.bytes * copy.runs * copy.hidden // copy.time for copy in hidden
         )
         remark(
-            f"{len(hidden)} of {len(self.copies)} asynchronous copies run beside "
+            f"{len(hidden)} of {len(self.copies)} asynchronous copies overlap with "
             f"operations, which hide an estimated {nanoseconds} of "
             f"{sum(copy.total for copy in self.copies)} ns: {bytes} of "
             f"{sum(copy.bytes * copy.runs for copy in self.copies)} bytes",

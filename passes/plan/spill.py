@@ -846,7 +846,8 @@ class _Spilling:
             f"{_described_buffer(x)}, {why_none(x, self.flow)}" for x in held
         )
         remark(
-            f"whatever moves to {self.route.slower.name}, {problem.lowest} bytes "
+            f"even if all else moves to {self.route.slower.name}, "
+            f"{problem.lowest} bytes "
             f"are live in {self.route.memory.name} here, expected at most "
             f"{self.arena.left}"
             + (f"; {never} of these stay: {'; '.join(names)}" if fixed else ""),

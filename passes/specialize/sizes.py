@@ -71,10 +71,10 @@ class SpecializeSizes(ModulePass):
     sizes: str
 
     def __post_init__(self) -> None:
-        parse_values(self.sizes)  # raises ValueError
+        parse_values(self.sizes, "sizes")  # raises ValueError
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        specialize(op, parse_values(self.sizes))
+        specialize(op, parse_values(self.sizes, "sizes"))
 
 
 def specialize(module: ModuleOp, values: Mapping[str, int]) -> None:
@@ -125,7 +125,7 @@ class _Specialization:
         found = None if size is None else substitute(size, self.values)
         if not isinstance(found, int):
             what = (
-                "a size that does not follow from the sizes of the arguments"
+                "a size that cannot be derived from the sizes of the arguments"
                 if size is None
                 else f"size {size}, expected a number for each of its names"
             )

@@ -137,7 +137,7 @@ class _Elimination:
                 continue
             assert isinstance(op, AssignOp)
             assert version.previous is not None
-            remark(f"assign is dropped: {reason}", op)
+            remark(f"assign is removed: {reason}", op)
             # Without this assign, others may be needless, too.
             stack.append(version.previous.writer)
             if version.next is not None:

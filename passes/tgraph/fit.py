@@ -138,8 +138,8 @@ class Fitted:
             if what != self.best.what
         ]
         return (
-            f"{self.best.what} {outcome} the budget of {budget} bytes with "
-            f"{reached(self.best)}; also tried: {', '.join(others)}"
+            f"the candidate '{self.best.what}' {outcome} the budget of {budget} bytes "
+            f"with {reached(self.best)}; also tried: {', '.join(others)}"
         )
 
 

@@ -99,7 +99,9 @@ class TGraphOffload(OptionalPass, Placing):
         super().__post_init__()
         given = [self.budget is not None, bool(self.device), bool(self.to)]
         if any(given) and not all(given):
-            raise ValueError("budget, device and to are given together, or none is")
+            raise ValueError(
+                "expected all or none of the options budget, device and to"
+            )
         if self.budget is not None:
             Budget(self.budget)
             check_offload(self.device, self.to)

@@ -193,7 +193,7 @@ def _split(module: ModuleOp, func: FuncOp, block: Block) -> None:
         isinstance(f, FuncOp) and f.sym_name.data == "precompute" for f in module.ops
     ):
         raise LocatedError(
-            f"@{func.sym_name.data} needs a function @precompute, but the module "
+            "tgraph-precompute adds a function @precompute, but the module "
             "already has one",
             func,
         )

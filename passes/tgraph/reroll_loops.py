@@ -119,7 +119,7 @@ def _rerolled(loop: WhileOp) -> WhileOp:
     except Unfit:
         return loop
     remark(
-        f"iterations after the loop are iterations of it: {len(remaining.rows)}",
+        f"iterations merged into the loop that precedes them: {len(remaining.rows)}",
         loop,
         passed=True,
     )

@@ -89,7 +89,8 @@ def _split(joined: ConcatenateOp) -> bool:
     if update.bytes <= update.row_bytes(max(part.rows for part in found)):
         return False
     remark(
-        f"the update of {len(update.assigns)} variables is done in {len(found)} parts",
+        f"the update of {len(update.assigns)} variables is split into {len(found)} "
+        "parts",
         joined,
         passed=True,
     )

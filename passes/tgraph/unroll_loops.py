@@ -130,7 +130,7 @@ def _write_out(loop: WhileOp) -> None:
     loop = row_by_row(loop)
     counted = counter(loop)
     assert counted is not None
-    remark(f"the loop is written out: {counted.trips} iterations", loop, passed=True)
+    remark(f"the loop is fully unrolled: {counted.trips} iterations", loop, passed=True)
     arguments = loop.body.block.args
     state: dict[SSAValue, SSAValue] = {}
     state.update(zip(arguments, loop.inputs, strict=True))

@@ -61,7 +61,7 @@ def _solver() -> Any:
         from ortools.sat.python import cp_model
     except ImportError as error:
         raise ImportError(
-            missing_extra_message("OR-tools is needed", "exact", error)
+            missing_extra_message("OR-Tools is required", "exact", error)
         ) from None
     return cp_model
 

@@ -78,7 +78,7 @@ class Processes:
 
     def __post_init__(self) -> None:
         if self.count < 1:
-            raise ValueError(f"{self.count} processes, expected 1 or more")
+            raise ValueError(f"processes is {self.count}, expected 1 or more")
 
 
 class Remote:
@@ -138,7 +138,7 @@ class Remote:
         except (EOFError, OSError):
             words = group.last_words()
             self.close()
-            raise LostDevices(f"a process that runs devices has died{words}") from None
+            raise LostDevices(f"a worker process has died{words}") from None
         except BaseException:
             self.close()
             raise
@@ -179,7 +179,7 @@ class _Group:
             except (EOFError, OSError):
                 words = self.last_words()
                 self.close()
-                raise LostDevices(f"a process did not start{words}") from None
+                raise LostDevices(f"a worker process did not start{words}") from None
             except BaseException:
                 self.close()
                 raise
@@ -192,7 +192,7 @@ class _Group:
             left = None if end is None else max(0.0, end - time.monotonic())
             ready = cast(list[int], wait(list(waiting), left))
             if not ready:
-                raise LostDevices(f"no answer from a process within {timeout} s")
+                raise LostDevices(f"no answer from a worker process within {timeout} s")
             for number in sorted(waiting.pop(link) for link in ready):
                 message = self.links[number].receive()
                 if message != b"done":

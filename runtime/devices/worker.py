@@ -18,7 +18,7 @@ from ...support.extras import missing_extra_message
 try:
     from mpi4py import MPI
 except ImportError as error:
-    sys.exit(missing_extra_message("mpi4py is needed", "distributed", error))
+    sys.exit(missing_extra_message("mpi4py is required", "distributed", error))
 from xdsl.dialects.memref import CopyOp
 from xdsl.parser import Parser
 

@@ -114,7 +114,7 @@ class Control:
             views[value] = _view(MemoryBlock(bytes, "a constant"), elements.dtype)
         if value not in views:
             raise LocatedError(
-                f"a value of type {value.type} is unknown here", maker_of(value)
+                f"a value of type {value.type} is not supported here", maker_of(value)
             )
         return views[value]
 
@@ -129,7 +129,7 @@ class Control:
             raise LocatedError(f"{name_of(op)} has operands on {names}", op)
         if isinstance(value.type, MemRefType):
             raise LocatedError(
-                f"{name_of(op)} passes on a memref, expected numbers: the executor "
+                f"{name_of(op)} forwards a memref, expected numbers: the executor "
                 "knows where each memref lies (plan-run --backend=mlir runs this)",
                 op,
             )

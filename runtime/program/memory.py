@@ -244,7 +244,8 @@ class ProgramMemory(Memory):
         size = size_of(type, op)
         if not 0 <= offset <= source.size - size:
             raise LocatedError(
-                f"memref.view takes bytes {offset} to {offset + size} of a buffer of "
+                f"memref.view accesses bytes [{offset}, {offset + size}) of a "
+                "buffer of "
                 f"{source.size} bytes",
                 op,
             )
@@ -305,7 +306,7 @@ def layout_of(buffer: MemoryRange, type: AnyMemRef, op: Operation) -> View:
     last = start + sum(r for r in reach if r > 0) + dtype.itemsize
     if first < 0 or last > buffer.size:
         raise LocatedError(
-            f"{op.name} accesses bytes {first} to {last} of a buffer of {buffer.size} "
+            f"{op.name} accesses bytes [{first}, {last}) of a buffer of {buffer.size} "
             "bytes",
             op,
         )

@@ -116,7 +116,7 @@ def _functions(objects_of: Mapping[str, str], files: Files) -> Mapping[str, Any]
         for function in functions.values():  # reports damaged code now
             compiler().link(function)
     except ImportError:
-        raise _Elsewhere("calls LAPACK, expected the extra linalg to run it") from None
+        raise _Elsewhere("it calls LAPACK, which requires the extra linalg") from None
     return functions
 
 
@@ -126,25 +126,29 @@ def _slot(written: Mapping[str, Any]) -> tuple[Any, Any]:
 
 def _check_version(manifest: Mapping[str, Any]) -> None:
     if (found := manifest["format"]) != names.FORMAT:
-        raise _Elsewhere(f"has format {found}, expected {names.FORMAT}")
+        raise _Elsewhere(f"it has format {found}, expected {names.FORMAT}")
     if (found := manifest["tensorplan"]) != VERSION:
-        raise _Elsewhere(f"saved by tensorplan {found}, expected {VERSION}")
+        raise _Elsewhere(f"it was saved by tensorplan {found}, expected {VERSION}")
 
 
 def _check_machine(manifest: Mapping[str, Any]) -> None:
     if "processor" in manifest:
         if not is_available():
-            raise _Elsewhere("has native code, expected the extra fast to run it")
+            raise _Elsewhere("it has native code, which requires the extra fast")
         triple, features = manifest["processor"]
         host = compiler().host
         needed = {x for x in features.split(",") if x.startswith("+")}
         lacking = ", ".join(sorted(needed.difference(host.features.split(","))))
         if triple != host.triple or lacking:
             lacks = f" without {lacking}" if lacking else ""
-            raise _Elsewhere(f"saved for {triple}, this is {host.triple}{lacks}")
+            raise _Elsewhere(
+                f"it was saved for {triple}, but this machine is {host.triple}{lacks}"
+            )
     if "oneDNN" in manifest and manifest["oneDNN"] != (found := _library_version()):
         wanted = manifest["oneDNN"]
-        raise _Elsewhere(f"saved with oneDNN {wanted}, found {found}")
+        raise _Elsewhere(
+            f"it was saved with oneDNN {wanted}, but this machine has {found}"
+        )
 
 
 def _library_version() -> str:

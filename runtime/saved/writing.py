@@ -152,7 +152,7 @@ class _Writer:
         except _Unsavable as error:
             op = step.op if isinstance(step, OperationStep) else None
             name = "the program" if op is None else name_of(op)
-            message = f"{name} can't be saved: its calls have {error}"
+            message = f"{name} cannot be saved: its calls have {error}"
             raise LocatedError(message, op) from None
 
     def place(self, result: MemoryBlock | View) -> object:

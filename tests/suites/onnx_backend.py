@@ -218,7 +218,8 @@ def _operation(model: Any) -> tuple[str, str]:
 def _short(text: str, name: str) -> str:
     """A refusal without the name of the operation `name`, and without value names."""
     text = text.split("; ")[0].replace(f"operation {name} ", "")
-    text = text.removeprefix("is ").removesuffix(" is not supported")
+    text = " ".join(text.replace("is not supported", "", 1).split())
+    text = text.lstrip(": ") or "not supported"
     return re.sub(r"(input|output) '[^']*'", r"an \1", text).replace("|", "\\|")
 
 

@@ -346,7 +346,9 @@ def page(cases: Sequence[Case], judged: Mapping[str, Verdict]) -> str:
                 types.setdefault(name, set()).add(element)
             continue
         for text in verdict.message.split("; "):
-            name, _, rest = text.removesuffix(" is not supported").partition(" ")
+            subject, _, rest = text.partition(" is not supported")
+            name, _, target = subject.partition(" ")
+            rest = " ".join((target, *rest.lstrip(": ").split())).strip()
             if name.startswith(("stablehlo.", "chlo.")):
                 refused.setdefault(name, Counter())[rest or "all forms"] += 1
     names = sorted(name for name in {*types, *refused} if not name.startswith("func."))

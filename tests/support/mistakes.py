@@ -139,7 +139,7 @@ plan-opt good.mlir --ouput x => did you mean '--output-file'?
 plan-opt nobrace.mlir => expected '}'
 plan-opt twobraces.mlir => expected an operation, found '}'
 plan-opt undefined.mlir => %q is not defined
-plan-opt typo.mlir => did you mean 'maximum'?
+plan-opt typo.mlir => did you mean 'tgraph.maximum'?
 plan-opt type.mlir -p plan-pipeline => expected equal sizes
 plan-opt twice.mlir => is already defined
 plan-opt notype.mlir => expected ':'
@@ -170,13 +170,13 @@ plan-run good.mlir --steps 0 => expected 1 or more
 plan-run good.mlir --seed -1 => expected 0 or more
 plan-run good.mlir --entry f => which has @main
 plan-run good.mlir --sizes batch => expected NAME=N
-plan-opt good.mlir --sizes n=4 => good.mlir is no ONNX model
-plan-view good.mlir --sizes n=4 => good.mlir is no ONNX model
+plan-opt good.mlir --sizes n=4 => good.mlir is not an ONNX model
+plan-view good.mlir --sizes n=4 => good.mlir is not an ONNX model
 plan-opt latin.mlir => the byte 0xe9 in line 1 is not UTF-8
 plan-run good.mlir --sizes n=4 => good.mlir: the program has no size 'n'
 plan-run good.mlir --sizes n=4,n=5 => 'n=5', but 'n' is 4 before
 plan-run symbolic.mlir --sizes bach=4 => did you mean 'batch'?
-plan-opt same.mlir => same.mlir:7:1: error: func.func: Redefinition of symbol "main"
+plan-opt same.mlir => same.mlir:7:1: error: func.func: redefinition of symbol "main"
 plan-run good.mlir --device gpu:0 => plan-opt plans for any device
 plan-run good.mlir --level plannd => did you mean 'planned'?
 plan-run good.mlir --budget 1X => expected bytes such as
@@ -208,13 +208,13 @@ plan-solve latin.csv => this is not UTF-8
 plan-solve good.csv --strategy greedy => expected one of
 plan-solve good.csv --capacity 100 => the best plan needs 192 bytes
 plan-solve good.csv --capacity much => expected bytes such as
-plan-solve good.csv good.csv -o out.csv => --output is about one file
+plan-solve good.csv good.csv -o out.csv => --output applies to one file
 plan-view nosuch.mlir => no such file
 plan-view step.py => is this MLIR?
 plan-view report.json => expected a report of plan-opt or plan-run
 plan-view broken.json => cannot be read as JSON
 plan-view good.mlir --compare naiv => did you mean 'naive'?
-plan-view good.csv --budget 1MiB => --budget expects a program
+plan-view good.csv --budget 1MiB => --budget requires a program
 plan-view good.mlir --html nosuch/page.html => no such file or directory
 plan-view - - => only one FILE can be stdin
 plan-view good.mlir --pgn page.png => unknown argument

@@ -50,7 +50,7 @@ def _bitmap(plans: Sequence[PlanView], frontiers: Sequence[FrontierView]) -> byt
         resvg: Any = import_module("resvg_py")
     except ImportError as error:
         raise MissingPackage(
-            missing_extra_message("PNG takes resvg_py", "png", error)
+            missing_extra_message("PNG requires resvg_py", "png", error)
         ) from None
     return bytes(resvg.svg_to_bytes(svg_string=svg.draw(plans, frontiers), zoom=_ZOOM))
 

@@ -61,7 +61,7 @@ def read(
             compiler.run(module, [pipeline])
     elif planning:
         option = option_of(next(iter(planning)))
-        raise FileError(source, f"it is planned already, expected no {option}")
+        raise FileError(source, f"this is already planned, expected no {option}")
     if is_explained:
         explanation = _explained(compiler.ctx, module, pipeline)
         module = explanation.planned
@@ -71,8 +71,8 @@ def read(
     if placed_anew and any(STREAM in op.attributes for op in module.walk()):
         raise FileError(
             source,
-            "it has streams, where lifespans are not all there is to know; plan it by "
-            "each strategy, and view the results together",
+            "it has streams, so placement depends on more than live ranges; plan it "
+            "with each strategy, and view the plans together",
         )
     return replace(plan, explanation=explanation)
 

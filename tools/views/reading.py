@@ -77,7 +77,9 @@ class Reader:
         if not _FRONTIER.match(source.data):
             return None
         if self.strategies:
-            raise FileError(source, "this is a frontier, --compare expects buffers")
+            raise FileError(
+                source, "this is a frontier, but --compare requires buffers"
+            )
         self._expect_program_for(source, "a frontier")
         from ...reporting.frontier import FrontierPoint  # imports the passes
 
@@ -100,7 +102,7 @@ class Reader:
         names = [name for name in self.planning if name != "alignment"]
         for name in (["explain"] if self.explain else []) + names:
             option = option_of(name)
-            raise FileError(source, f"this is {kind}, {option} expects a program")
+            raise FileError(source, f"this is {kind}, but {option} requires a program")
 
     def _from_program(self, source: Source) -> PlanView:
         from . import programs  # imports the compiler
@@ -191,7 +193,7 @@ def _from_report(source: Source) -> PlanView:
         for row in _rows(report, "buffers"):
             pool = _get(row, "pool", int)
             if not 0 <= pool < len(pools):
-                raise ValueError(f"pool is {pool}, expected less than {len(pools)}")
+                raise ValueError(f"pool is {pool}, expected 0 to {len(pools) - 1}")
             members[pool].append(_placed(row))
         for pool, placed in zip(pools, members, strict=True):
             problem = Problem([b.buffer for b in placed])
@@ -225,7 +227,7 @@ def _rows(whole: object, key: str) -> Sequence[object]:
 def _check_curve(points: Sequence["FrontierPoint"]) -> None:
     """Raises `ValueError` if there are no points or they are not ordered."""
     if not points or min(points[0].time, points[-1].bytes) < 0:
-        raise ValueError("the frontier has no points, or one with less than nothing")
+        raise ValueError("the frontier has no points, or a point with negative values")
     for before, point in pairwise(points):
         if point.bytes >= before.bytes or point.time <= before.time:
             raise ValueError(

@@ -151,7 +151,7 @@ def _check_supported(module: ModuleOp) -> None:
     for op in module.walk():
         if not isinstance(op, known) and type(op) not in _EVALUATE:
             raise LocatedError(
-                f"{op.name} is not known to the reference interpreter, which runs "
+                f"{op.name} is not supported by the reference interpreter, which runs "
                 "tgraph on tensors",
                 op,
             )
@@ -189,7 +189,9 @@ def evaluate(op: TensorOp, inputs: Sequence[Array]) -> Array:
     Raises `LocatedError` for an operation that is not supported.
     """
     if not can_evaluate(op):
-        raise LocatedError(f"{op.name} is not known to the reference interpreter", op)
+        raise LocatedError(
+            f"{op.name} is not supported by the reference interpreter", op
+        )
     with np.errstate(all="ignore"):
         return _EVALUATE[type(op)](op, *inputs)
 

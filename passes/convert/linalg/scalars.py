@@ -91,7 +91,9 @@ def scalar(op: TensorOp, code: MlirCode, args: Sequence[SSAValue]) -> SSAValue:
         return writer.result(op, *terms).value
     except NoForm:
         raise LocatedError(
-            f"{op.name} has no upstream form on elements of type {elements[-1]}", op
+            f"{op.name} has no equivalent in upstream MLIR on elements of "
+            f"type {elements[-1]}",
+            op,
         ) from None
 
 

@@ -93,8 +93,8 @@ def overlap_iterations(
     `fits` is called with functions in copies of the module. The function gets no more
     than about `most` operations.
     """
-    early = _may_start_early, _start_early, "that start in the iteration before"
-    late = _may_end_late, _end_late, "that end in the next iteration"
+    early = _may_start_early, _start_early, "that start one iteration earlier"
+    late = _may_end_late, _end_late, "that end one iteration later"
     return any(_choose(func, copies, fits, most, *kind) for kind in (early, late))
 
 

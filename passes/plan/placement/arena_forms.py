@@ -136,7 +136,7 @@ class ArenaForms:
         taken: list[memref.AllocOp] = []
         for arena in arenas:
             if None in reader.shape(arena.memref):
-                text = "its size does not follow from the shapes of the arguments"
+                text = "its size cannot be derived from the shapes of the arguments"
                 remark(f"arena is allocated: {text}", arena)
             else:
                 taken.append(arena)
@@ -197,7 +197,8 @@ class ArenaForms:
         if memory is None or memory.base is None:
             raise LocatedError(
                 f"the arena of @{func.sym_name.data} is in memory space "
-                f"{type.memory_space}, expected a target that says its base address",
+                f"{type.memory_space}, expected a memory of the target with a "
+                "base address",
                 func,
             )
         return _at_address(arena, memory.base)
@@ -221,7 +222,7 @@ class ArenaForms:
             name += f"_{space.data}"
         if other := SymbolTable.lookup_symbol(func, name):
             raise LocatedError(
-                f"the module has a symbol @{name} already, expected none for the "
+                f"the module already has a symbol @{name}, expected none for the "
                 f"arena of @{func.sym_name.data}",
                 other,
             )

@@ -187,7 +187,7 @@ class _Family:
         for value, (move, *_) in self.copies:
             remark(
                 f"{first.size} bytes of %{value.name_hint} are copied where "
-                f"{name_of(move.op)} hands them on",
+                f"{name_of(move.op)} forwards them",
                 move.op,
             )
 

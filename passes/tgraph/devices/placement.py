@@ -148,7 +148,8 @@ class DevicePlacement:
             other, who = self.devices.setdefault(value, device), "an argument"
         if other != device:
             raise LocatedError(
-                f"{op.name} names {device} for a value of {who} on {other}; a value "
+                f"{op.name} puts the value of {who} on {device}, but it is "
+                f"already on {other}; a value "
                 "has one device",
                 op,
             )

@@ -99,8 +99,7 @@ class Request:
         if 0 <= number < len(values):
             return values[number]
         raise LocatedError(
-            f"@{self.function} has no {what} {number}, expected less than "
-            f"{len(values)}",
+            f"@{self.function} has no {what} {number}, expected 0 to {len(values) - 1}",
             func,
         )
 

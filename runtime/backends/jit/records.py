@@ -165,7 +165,7 @@ class Record:
 
     def __call__(self) -> None:
         if status := self._function.entry(self.words):
-            raise RuntimeError(f"native code (oneDNN) gives status {status}")
+            raise RuntimeError(f"native code (oneDNN) returned status {status}")
 
     @property
     def function(self) -> Function:
@@ -238,7 +238,7 @@ class Tape:
 
     def __call__(self) -> None:
         if status := self._function.entry(self._words):
-            raise RuntimeError(f"native code (oneDNN) gives status {status}")
+            raise RuntimeError(f"native code (oneDNN) returned status {status}")
 
 
 class Control(ArrayRecord):

@@ -48,7 +48,7 @@ def matrices(
         lapack.routine("getrf", solved.dtype)
     except ImportError as error:
         raise LocatedError(
-            missing_extra_message(f"{op.name} needs SciPy", "linalg", error), op
+            missing_extra_message(f"{op.name} requires SciPy", "linalg", error), op
         ) from None
     rows, columns = solved.shape[-2:]
     work = scratch.take((columns, rows), solved.dtype).T

@@ -128,7 +128,7 @@ class Library:
         """Calls a function that returns a status. Raises `Refused` for an error."""
         status = self._functions[name](*arguments)
         if status:
-            raise Refused(f"dnnl_{name} gives status {status}")
+            raise Refused(f"dnnl_{name} returned status {status}")
 
     def function(self, name: str) -> Any:
         return self._functions[name]

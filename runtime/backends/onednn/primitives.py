@@ -218,7 +218,7 @@ class Execution(Record):
     def point(self, kind: int, address: int) -> None:
         move = library().function("memory_set_data_handle")
         if status := move(self._handles[kind].value, address):
-            raise Refused(f"dnnl_memory_set_data_handle gives status {status}")
+            raise Refused(f"dnnl_memory_set_data_handle returned status {status}")
         self.operands.pop(kind, None)
 
     def target(self, kind: int) -> Target:

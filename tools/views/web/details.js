@@ -27,7 +27,7 @@ function showDetails() {
   pane.replaceChildren();
   showAccesses(buffer);
   if (!buffer) {
-    const hint = "Point at one, or go through them with the arrow keys.";
+    const hint = "Point at a buffer, or use the arrow keys.";
     pane.append(make("h2", "Buffer"), make("p", hint, "faint"));
     return;
   }
@@ -40,10 +40,10 @@ function showDetails() {
   row("Type", buffer.type);
   row("Role", buffer.role);
   row("Operation", buffer.op);
-  row("Place", buffer.place);
+  row("Location", buffer.place);
   row("Size", exact(buffer.exactSize));
   if (buffer.isHeld) {
-    row("Whose", "the caller's: there during all of a run, beside the arena");
+    row("Memory", "the caller's, outside the arena; live during the whole run");
     pane.append(make("h2", buffer.id), list);
     return;
   }
@@ -101,7 +101,7 @@ function showLive() {
   pane.append(list);
   if (live.length > LISTED) {
     const rest = live.slice(LISTED).reduce((sum, buffer) => sum + buffer.size, 0);
-    const words = `and ${live.length - LISTED} smaller with ${readable(rest)}`;
+    const words = `and ${live.length - LISTED} smaller ones with ${readable(rest)}`;
     pane.append(make("div", words, "faint"));
   }
   if (isPeak) pane.append(...panel.pool.summary.map(line => make("p", line, "faint")));
@@ -109,7 +109,7 @@ function showLive() {
 
 /** The changes that were tried to lower the peak: the best one, the others folded. */
 function advice({tables, head, remarks}) {
-  const pane = make("details"), [title, [best]] = tables[0] ?? ["nothing was tried", []];
+  const pane = make("details"), [title, [best]] = tables[0] ?? ["no change was tried", []];
   const most = best ? `: ${best[0]} less by ${best.at(-1)}` : "";
   pane.append(make("summary", capital(title) + most));
   for (const [title, rows] of tables) {

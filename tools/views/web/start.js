@@ -6,7 +6,7 @@ function figures(panel) {
   const least = over > 0
     ? `${over.toFixed(2)}% above the lower bound ${readable(bound)}`
     : "the lower bound";
-  const alone = `without sharing ${readable(total)}`;
+  const alone = `without reuse ${readable(total)}`;
   const most = [least, alone, buffers(panel.buffers.length), panel.pool.unused];
   return ` ${readable(size)}: ${most.filter(Boolean).join("; ")}`;
 }
@@ -21,7 +21,7 @@ for (const panel of panels) {
   panel.canvas.tabIndex = 0;
   panel.canvas.setAttribute("role", "application");
   const what = `map of ${label(panel)}: ${figures(panel)}`;
-  panel.canvas.setAttribute("aria-label", `${what}. Arrow keys go through the buffers.`);
+  panel.canvas.setAttribute("aria-label", `${what}. The arrow keys select buffers.`);
   stage.append(panel.canvas);
   figure.append(caption, stage);
   byId("maps").append(figure);

@@ -8,7 +8,7 @@ const COLUMNS = [
   ["Steps", buffer => buffer.lasts, String],
   ["Bytes × steps", buffer => buffer.area, readable],
   ["Operation", buffer => buffer.op],
-  ["Place", buffer => buffer.place],
+  ["Location", buffer => buffer.place],
 ];
 const GROUPED = [
   ["", row => row.id],
