@@ -23,7 +23,7 @@ from ..compatibility import insert, replace
 from .base import TensorOp, ints, is_static, tensor_type_of, value_shape, with_shape
 from .canonicalization import counts
 from .elements import limits
-from .indexing import GatherOp, ScatterOp
+from .indexing import GatherOp, ScatterOp, are_entries
 from .shaping import ConcatenateOp
 
 _DIMENSIONS: Mapping[type[TensorOp], Sequence[str]] = {
@@ -88,15 +88,6 @@ class BatchOfIndices(RewritePattern):
         )
         new.location, new.attributes = op.location, {**op.attributes}
         replace(rewriter, op, new)
-
-
-def are_entries(joined: ConcatenateOp, vector_dim: int) -> bool:
-    """Whether each operand of a concatenation is one entry of the index vectors."""
-    return (
-        not joined.outs
-        and joined.dimension.value.data == vector_dim
-        and all(value_shape(entry)[vector_dim] == 1 for entry in joined.inputs)
-    )
 
 
 def _counted(entry: SSAValue, size: int, vector_dim: int) -> Sequence[int]:

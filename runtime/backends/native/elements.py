@@ -173,6 +173,17 @@ CLOSE = (1, 2, 3, 4)
 """Strides in elements for which the elements in between share a cache line."""
 
 
+def load_element_at(
+    code: LlvmFunction, pointer: str, offsets: Value, dtype: DType, active: int
+) -> Value | Complex:
+    """Like `load_at`, but supports complex numbers."""
+    if dtype.kind != "c":
+        return load_at(code, pointer, offsets, dtype, active)
+    part = part_type(dtype)
+    starts = pointer, code.moved(pointer, "1", part.itemsize)
+    return Complex(*(load_at(code, at, offsets, part, active) for at in starts))
+
+
 def load_at(
     code: LlvmFunction, pointer: str, offsets: Value, dtype: DType, active: int
 ) -> Value:
