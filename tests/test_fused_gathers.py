@@ -145,6 +145,21 @@ def test_groups_gather_what_the_reference_does(name: str) -> None:
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("rows", [127, 128, 129])
+def test_indices_that_cannot_exceed_the_largest_start(rows: int) -> None:
+    module = parse(f"""
+func.func @main(%x: tensor<{rows}xf32>, %i: tensor<256xi8>) -> tensor<256xf32> {{
+  %0 = tgraph.gather %x, %i {{{how("", ": 0", ": 0", 1, ": 1")}}}
+    : (tensor<{rows}xf32>, tensor<256xi8>) -> tensor<256xf32>
+  %1 = tgraph.negate %0 : tensor<256xf32>
+  func.return %1 : tensor<256xf32>
+}}""")
+    values = [np.arange(rows, dtype=np.float32), np.arange(-128, 128, dtype=np.int8)]
+    (want,) = run_reference(module, values)
+    (got,) = Executable(tensorplan.plan(module))(*values)
+    np.testing.assert_array_equal(got, want)
+
+
 @with_each_mlir
 def test_lowered_groups_gather_in_their_loops(tools: Tools) -> None:
     names = [name for name in CASES if "complex" not in name and "f16" not in name]
