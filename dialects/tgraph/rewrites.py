@@ -10,7 +10,7 @@ from .base import REWRITES
 from .bodies import ElementsOp, SortOp
 from .elementwise import ElementwiseOp
 from .folding import FoldElementwise
-from .index_batching import BatchOfIndices
+from .index_batching import BatchOfIndices, GatherOfCounted
 from .indexing import DynamicSliceOp, DynamicUpdateSliceOp, GatherOp, ScatterOp
 from .matrices import FactorizationOp
 from .narrowing import NarrowOperands
@@ -33,7 +33,7 @@ REWRITES.update(
         ElementwiseOp: (FoldElementwise(), c.ElementwiseOfBroadcasts()),
         DynamicSliceOp: (c.ShapeOfSplat(), c.DynamicSliceAtConstant()),
         DynamicUpdateSliceOp: (c.UpdateOfAll(),),
-        GatherOp: (c.ShapeOfSplat(), BatchOfIndices()),
+        GatherOp: (c.ShapeOfSplat(), GatherOfCounted(), BatchOfIndices()),
         ScatterOp: (BatchOfIndices(),),
         ElementsOp: (c.CountPositions(),),
         SortOp: (c.SortOfUnitDimension(), c.CountPositions()),
