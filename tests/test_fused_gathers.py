@@ -316,3 +316,25 @@ func.func @main(%x: tensor<16x16xi32>, %i: tensor<16xi32>) -> tensor<16xi32> {{
     (fusion,) = (op for op in module.walk() if isinstance(op, FusionOp))
     assert fusion.group()
     assert not fusion.overwritable()
+
+
+def test_what_is_gathered_does_not_overwrite_its_indices() -> None:
+    """As `plan-check` has it, which does not know at which positions they are read."""
+    module = parse(f"""
+func.func @main(%x: tensor<8x8xi32>, %t: tensor<9xi32>) -> tensor<8x8xi32> {{
+  %i = tgraph.dot_general %x, %x {{lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>}}
+    : (tensor<8x8xi32>, tensor<8x8xi32>) -> tensor<8x8xi32>
+  %g = tgraph.fusion(%i_1 = %i, %t_1 = %t)
+    : (tensor<8x8xi32>, tensor<9xi32>) -> tensor<8x8xi32> {{
+    %0 = tgraph.negate %i_1 : tensor<8x8xi32>
+    %1 = tgraph.gather %t_1, %0 {{{how("", ": 0", ": 0", 2, ": 1")}}}
+      : (tensor<9xi32>, tensor<8x8xi32>) -> tensor<8x8xi32>
+    tgraph.yield %1 : tensor<8x8xi32>
+  }}
+  %r = tgraph.dot_general %g, %g {{lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>}}
+    : (tensor<8x8xi32>, tensor<8x8xi32>) -> tensor<8x8xi32>
+  func.return %r : tensor<8x8xi32>
+}}""")
+    tensorplan.plan(module)  # checked

@@ -72,9 +72,7 @@ class Role(Flag):
     ELEMENT = auto()
     """As an element, at the position or in the row that is being written."""
     INDEX = auto()
-    """As an index of a gather, at the position of the gathered element."""
-    INDEX_ELSEWHERE = auto()
-    """As an index of a gather, at other positions, too."""
+    """As an index of a gather, maybe at other positions."""
 
 
 def overwritable(
@@ -156,8 +154,6 @@ class Group:
             if isinstance(op, BroadcastInDimOp) and op.results:
                 at = len(spreads)
                 read = self._role(op.results[0], spreads)
-                if Role.INDEX in read and not keeps_sizes(op):
-                    read |= Role.INDEX_ELSEWHERE
                 if Role.ELEMENT in read:
                     dims = op.broadcast_dimensions.get_values()
                     shape = shape_of(tensor_type_of(value.type))
@@ -166,9 +162,7 @@ class Group:
             elif is_index_vector(op):
                 role |= self._role(op.results[0], spreads)
             elif is_index(use):
-                moved = isinstance(op, GatherOp) and op.offset_dims.get_values()
-                role |= Role.INDEX | (Role.INDEX_ELSEWHERE if moved else Role(0))
-                role |= self._roles.get(op, Role(0)) & ~Role.ELEMENT
+                role |= Role.INDEX
             else:
                 role |= self._roles.get(op, Role.ELEMENT)
         return role
@@ -211,7 +205,7 @@ class Group:
         position, or in the row, that is being written. The result may take over the
         memory of such an operand."""
         role = self._roles.get(op, Role.ELEMENT)
-        return isinstance(op, self._in_place) and Role.INDEX_ELSEWHERE not in role
+        return isinstance(op, self._in_place) and Role.INDEX not in role
 
     @property
     def _in_place(self) -> tuple[type[TensorOp], ...]:
