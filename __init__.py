@@ -509,8 +509,9 @@ def frontier(
 
     Each point has its `bytes` (of the largest planned arena), its `time` (of a run in
     nanoseconds), the `change` that lowers the peak, and the `budget` for which `plan`,
-    given the same other options, returns this plan. `program` stays unchanged. The
-    search returns at most `points` points.
+    given the same other options, returns this plan. Its `planned` is this plan, a
+    `Model` or a module like `program`, which `compile` takes without another search.
+    `program` stays unchanged. The search returns at most `points` points.
 
     Times are estimated from types, and the same on every machine. With `measure`, each
     plan runs on random inputs, and its time is that of its fastest run on this machine
@@ -526,7 +527,11 @@ def frontier(
 
     module = _module_of(program)
     pipeline = _pipeline(options)
-    return frontier(context(), module, pipeline, options.points, options.measure)
+    found = frontier(context(), module, pipeline, options.points, options.measure)
+    if not isinstance(program, Model):
+        return found
+    plans = (replace(program, module=point.planned) for point in found)
+    return [replace(p, planned=plan) for p, plan in zip(found, plans, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -620,7 +625,6 @@ def jit(
 ) -> Jitted: ...
 @overload
 def jit(
-    fn: None = None,
     *,
     donate_argnums: int | Sequence[int] = ...,
     donate_argnames: str | Sequence[str] = ...,

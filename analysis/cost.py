@@ -21,6 +21,7 @@ compares the estimates with kernels. Symbolic sizes count as typical sizes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from math import prod
 
 from xdsl.dialects import affine, scf
@@ -67,6 +68,10 @@ from .operations import Fused, members, operands_of
 LAUNCH = 100
 """Nanoseconds to start an operation. Measured: 13 in a tape of native calls, 3,000 for
 NumPy (`benchmarks/runtime.py dispatch`)."""
+
+LAUNCH_IN_LOOP = 13
+"""Nanoseconds to start an operation in a loop that is one native call: measured as for
+`LAUNCH`."""
 
 LIBRARY = 700
 """Additional nanoseconds for a library to start a contraction or convolution."""
@@ -193,16 +198,25 @@ def time(op: Operation) -> int:
     return time_without_library(op) + time_to_start_library(op)
 
 
-def time_without_library(op: Operation) -> int:
-    """The estimated nanoseconds of an operation, without starting libraries."""
+def time_without_library(op: Operation, launch: int = LAUNCH) -> int:
+    """The estimated nanoseconds of an operation, without starting libraries.
+
+    launch: the nanoseconds to start an operation.
+    """
     if _is_free(op):
         return 0
     if isinstance(op, _CONTROL):
-        return over_regions(op, time_without_library)
+        return over_regions(op, partial(time_without_library, launch=launch))
     bytes = _moved(op, _bytes_in_vectors) + sum(map(_beside_slices, members(op)))
     moving = time_to_move(bytes)
     packing = sum(map(_packing, members(op)))
-    return LAUNCH + max(moving, arithmetic(op)) + packing
+    return launch + max(moving, arithmetic(op)) + packing
+
+
+def time_with_native_loops(op: Operation) -> int:
+    """Like `time_without_library`, for loops that run as one native call each."""
+    is_loop = isinstance(op, _CONTROL)
+    return time_without_library(op, LAUNCH_IN_LOOP if is_loop else LAUNCH)
 
 
 def time_to_start_library(op: Operation) -> int:

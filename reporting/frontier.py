@@ -17,8 +17,9 @@ kernel affects its time.
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
+from typing import TYPE_CHECKING, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -35,6 +36,9 @@ from ..passes.tgraph.shared.fitting import is_static_block
 from ..support.remarks import PROGRESS
 from .wording import aligned, readable_time
 
+if TYPE_CHECKING:
+    from ..model import Model
+
 POINTS = 20
 
 FINE = 2
@@ -43,6 +47,9 @@ FINE = 2
 ROUNDS = 3
 """The number of rounds in which all plans are measured in turn. With several rounds,
 temporary load on the machine distorts fewer of the times."""
+
+_SHOWN = ("bytes", "time", "budget", "change")
+"""The fields of a point in JSON."""
 
 _HEAD = ("bytes", "time", "longer", "plan-pipeline{budget=...}")
 
@@ -56,12 +63,15 @@ class FrontierPoint:
         measured on this machine.
     budget: the budget in bytes for which plan-pipeline makes this plan.
     change: the changes to the program that meet the budget, in words.
+    planned: the program with this plan, as plan-pipeline returns it; None for a point
+        that was read from a file.
     """
 
     bytes: int
     time: int
     budget: int
     change: str
+    planned: "ModuleOp | Model | None" = field(default=None, compare=False, repr=False)
 
 
 def frontier(
@@ -92,7 +102,7 @@ def frontier(
         PROGRESS.info("frontier: point %d, %d bytes", len(kept), point.bytes)
         if len(kept) == points:
             break
-    return undominated(planner.measured(kept)) if measure else kept
+    return undominated(_measured(kept, pipeline.threads)) if measure else kept
 
 
 def check_options(pipeline: PlanPipeline, points: int) -> None:
@@ -139,9 +149,6 @@ class _Planner:
         driver.run(ctx, start, passes[:at])
         _expect_known_tensors(start, pipeline, measure)
         self._ctx = ctx
-        self._threads = pipeline.threads
-        self._planned: dict[int, ModuleOp] | None = {} if measure else None
-        """The planned module of each budget; None unless times are measured."""
         self._lowerings = Lowerings(fit, ctx, start)
         self._rest = [p for p in passes[at + 1 :] if not isinstance(p, PlanBudget)]
 
@@ -152,22 +159,20 @@ class _Planner:
         with held_back():
             driver.run(self._ctx, planned, self._rest, verify=False)
         sizes = [pool.size for pool in check_plan(planned) if pool.argument is None]
-        if self._planned is not None:
-            self._planned[budget] = planned
-        return FrontierPoint(max(sizes, default=0), best.time, budget, best.what)
+        bytes = max(sizes, default=0)
+        return FrontierPoint(bytes, best.time, budget, best.what, planned)
 
-    def measured(self, points: Sequence[FrontierPoint]) -> Sequence[FrontierPoint]:
-        """The points with the times of their plans as measured on this machine."""
-        from ..runtime.measuring import measured_time
 
-        assert self._planned is not None
-        plans = [self._planned[point.budget] for point in points]
-        rounds = [
-            [measured_time(plan, self._threads) for plan in plans]
-            for _ in range(ROUNDS)
-        ]
-        least = map(min, zip(*rounds, strict=True))
-        return [replace(p, time=time) for p, time in zip(points, least, strict=True)]
+def _measured(
+    points: Sequence[FrontierPoint], threads: int | None
+) -> Sequence[FrontierPoint]:
+    """The points with the times of their plans as measured on this machine."""
+    from ..runtime.measuring import measured_time
+
+    plans = [cast(ModuleOp, point.planned) for point in points]
+    rounds = [[measured_time(plan, threads) for plan in plans] for _ in range(ROUNDS)]
+    least = map(min, zip(*rounds, strict=True))
+    return [replace(p, time=time) for p, time in zip(points, least, strict=True)]
 
 
 def _expect_known_tensors(
@@ -201,4 +206,5 @@ def table(points: Sequence[FrontierPoint]) -> str:
 
 def as_json(points: Sequence[FrontierPoint]) -> str:
     """The points as JSON for programs such as plan-view."""
-    return json.dumps({"frontier": [asdict(point) for point in points]}, indent=2)
+    shown = [{name: getattr(point, name) for name in _SHOWN} for point in points]
+    return json.dumps({"frontier": shown}, indent=2)

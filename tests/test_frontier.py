@@ -5,16 +5,19 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from modules import parse
+from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.model import Model
 from tensorplan.reporting import frontier as frontiers
 from tensorplan.reporting.frontier import FrontierPoint
 from tensorplan.runtime import measuring
@@ -51,8 +54,11 @@ def curve(points: int) -> Sequence[FrontierPoint]:
     return tensorplan.frontier(parse(CHAIN), points=points)
 
 
-def arena(program: str, options: dict[str, object], budget: int) -> int:
-    planned = tensorplan.plan(parse(program), budget=budget, **options)  # pyright: ignore[reportArgumentType]
+def plan(program: str, options: dict[str, object], budget: int) -> ModuleOp:
+    return tensorplan.plan(parse(program), budget=budget, **options)  # pyright: ignore[reportArgumentType]
+
+
+def arena(planned: ModuleOp) -> int:
     return max(pool["bytes"] for pool in tensorplan.report(planned)["pools"])
 
 
@@ -76,7 +82,9 @@ def test_each_point_is_the_plan_for_its_budget(
     assert 2 <= len(points) <= 3
     assert is_decreasing(points)
     for point in points:
-        assert arena(program, options, point.budget) == point.bytes <= point.budget
+        planned = plan(program, options, point.budget)
+        assert arena(planned) == point.bytes <= point.budget
+        assert str(planned) == str(point.planned)
 
 
 @pytest.mark.thorough
@@ -86,9 +94,9 @@ def test_first_and_last_point() -> None:
     few, some = curve(2), curve(4)
     assert [few[0], few[-1]] == [some[0], some[-1]]
     assert len(few) == 2 < len(some)
-    assert some[0].bytes == arena(CHAIN, {}, sys.maxsize)
+    assert some[0].bytes == arena(plan(CHAIN, {}, sys.maxsize))
     with pytest.raises(LocatedError, match=f"takes {some[-1].bytes} bytes"):
-        arena(CHAIN, {}, 1)
+        plan(CHAIN, {}, 1)
 
 
 @pytest.mark.thorough
@@ -109,11 +117,19 @@ def test_the_fastest_plan_comes_first() -> None:
     assert first.bytes > pool["bytes"] > last.bytes
 
 
-def test_program_is_not_changed() -> None:
-    module = parse(CHAIN)
-    before = str(module)
-    tensorplan.frontier(module, points=2)
-    assert str(module) == before
+def test_points_have_their_plans() -> None:
+    """The program stays as it is, and each point's plan runs without a search."""
+    model = Model(parse(CHAIN), {})
+    before = str(model.module)
+    x = np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64)
+    results = []
+    for point in tensorplan.frontier(model, points=2):
+        assert isinstance(point.planned, Model)
+        assert arena(point.planned.module) == point.bytes
+        results.append(tensorplan.compile(point.planned)(x, x))
+    assert str(model.module) == before
+    first, last = results
+    np.testing.assert_allclose(first, last, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.thorough
@@ -224,7 +240,8 @@ def test_frontier_as_table_json_and_picture(
     table = capsys.readouterr().out
     assert plan_opt([*options, "--frontier=json", "-o", "chain.json"]) == 0
     points = json.loads(Path("chain.json").read_text())["frontier"]
-    assert points == [asdict(point) for point in curve(4)]
+    shown = ("bytes", "time", "budget", "change")
+    assert points == [{n: getattr(point, n) for n in shown} for point in curve(4)]
     for line, point in zip(table.splitlines()[1:], points, strict=True):
         assert line.lstrip().startswith(str(point["bytes"]))
         assert line.endswith(f"{point['budget']}: {point['change']}")

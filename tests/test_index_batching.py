@@ -126,3 +126,20 @@ def test_labels_by_row_numbers_take_no_more_bytes() -> None:
     assert all(
         after <= before for before, after in zip(bytes[:2], bytes[2:], strict=True)
     )
+
+
+def test_rows_in_order_are_a_slice() -> None:
+    module = parse("""
+func.func @main(%x: tensor<5x9x4xf32>) -> tensor<6x5x4xf32> {
+  %i = tgraph.iota {dimension = 0 : i64} : tensor<6xi32>
+  %0 = tgraph.gather %x, %i {offset_dims = array<i64: 1, 2>,
+    collapsed_slice_dims = array<i64: 1>, start_index_map = array<i64: 1>,
+    index_vector_dim = 1 : i64, slice_sizes = array<i64: 5, 1, 4>}
+    : (tensor<5x9x4xf32>, tensor<6xi32>) -> tensor<6x5x4xf32>
+  func.return %0 : tensor<6x5x4xf32>
+}""")
+    x = np.arange(5 * 9 * 4, dtype=np.float32).reshape(5, 9, 4)
+    want = run_reference(module, [x])
+    after = run(module, CanonicalizePass())
+    assert not any(isinstance(op, GatherOp) for op in after.walk())
+    np.testing.assert_array_equal(run_reference(after, [x]), want)

@@ -671,3 +671,39 @@ def test_group_reads_a_transposed_tile_once() -> None:
     assert len(gelu.inputs) == 1
     (got,) = tensorplan.compile(planned)(*arrays)
     np.testing.assert_allclose(got, experts(*arrays), rtol=1e-3, atol=1e-2)
+
+
+def test_the_largest_sources_join_a_loop_first() -> None:
+    """Messages of edges: the rows that are gathered depend on the whole mask, so that
+    either they or the mask can be in the loop."""
+    module = tensorplan.read("""
+func.func @main(%x: tensor<20x32xf32>, %i: tensor<64xi32>) -> tensor<32xf32> {
+  %0 = tgraph.constant<0 : i32> : tensor<64xi32>
+  %mask = tgraph.compare %i, %0 {direction = "GE"}
+    : (tensor<64xi32>, tensor<64xi32>) -> tensor<64xi1>
+  %1 = tgraph.convert %mask : (tensor<64xi1>) -> tensor<64xf32>
+  %count = tgraph.reduce %1 {kind = "add", dimensions = array<i64: 0>}
+    : (tensor<64xf32>) -> tensor<f32>
+  %2 = tgraph.broadcast_in_dim %count {broadcast_dimensions = array<i64>}
+    : (tensor<f32>) -> tensor<20x32xf32>
+  %3 = tgraph.multiply %x, %2 : tensor<20x32xf32>
+  %rows = tgraph.gather %3, %i {offset_dims = array<i64: 1>,
+    collapsed_slice_dims = array<i64: 0>, start_index_map = array<i64: 0>,
+    index_vector_dim = 1 : i64, slice_sizes = array<i64: 1, 32>}
+    : (tensor<20x32xf32>, tensor<64xi32>) -> tensor<64x32xf32>
+  %4 = tgraph.broadcast_in_dim %mask {broadcast_dimensions = array<i64: 0>}
+    : (tensor<64xi1>) -> tensor<64x32xi1>
+  %5 = tgraph.constant<0.0 : f32> : tensor<64x32xf32>
+  %kept = tgraph.select %4, %rows, %5
+    : (tensor<64x32xi1>, tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xf32>
+  %sum = tgraph.reduce %kept {kind = "add", dimensions = array<i64: 0>}
+    : (tensor<64x32xf32>) -> tensor<32xf32>
+  func.return %sum : tensor<32xf32>
+}""")
+    ((_, block),) = tensor_functions(module)
+    (seed,) = (op for op in block.ops if op.name == "tgraph.select")
+    loop = tiled_loop(Surroundings(block, {}), seed, 0, 4)
+    assert loop
+    assert [op.name for op in loop.members] == [
+        *("tgraph.gather", "tgraph.select", "tgraph.reduce")
+    ]

@@ -3,6 +3,7 @@
 LOOP         elementwise operations, all of the result's shape, on leaves: arguments,
              slices of them at dynamic starts, and views of these; numbers, iotas
              and gathers, of that shape too, from leaves at indices that are leaves
+             or that the group computes
 CONTRACTION  one `dot_general` or `convolution` of leaves, of the result's shape, then
              elementwise operations of that shape
 REDUCTION    elementwise operations of one shape, then one `reduce` of any dimensions
@@ -10,17 +11,22 @@ ROWS         elementwise operations and `reduce`s of whole rows: all values eith
              the full shape `(R, C)` or hold one number for each row, `(R)` or
              `(R, 1)`; broadcasts expand these to the full shape (softmax, layer norm)
 
+Operations that only compute indices of a group's gathers may have any shape. They are
+elementwise operations, gathers, broadcasts of these, and concatenations of the entries
+of index vectors.
+
 A group has one result, that of its root. A group may end with an update, which writes
 the root's result into a tensor, as a slice at a dynamic start. It may read the slice
 that it replaces. Only `Group` knows these rules: the passes that make groups and the
 kernels that run them use it.
 """
 
-from collections.abc import Iterable, Sequence
-from enum import Enum, auto
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum, Flag, auto
 from math import prod
+from typing import TypeGuard
 
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue, Use
 
 from ..contents import operands_of
 from .base import (
@@ -34,10 +40,11 @@ from .base import (
     without_ones,
 )
 from .elementwise import ElementwiseOp
-from .indexing import DynamicSliceOp, DynamicUpdateSliceOp, GatherOp
+from .indexing import DynamicSliceOp, DynamicUpdateSliceOp, GatherOp, are_entries
 from .reducing import ConvolutionOp, DotGeneralOp, ReduceOp
 from .shaping import (
     BroadcastInDimOp,
+    ConcatenateOp,
     ConstantOp,
     FullLikeOp,
     IotaOp,
@@ -59,14 +66,23 @@ Spread = tuple[Shape, Shape, tuple[int, ...]]
 """A broadcast of a computed value: operand shape, result shape, dimensions."""
 
 
+class Role(Flag):
+    """How a group reads the result of a member."""
+
+    ELEMENT = auto()
+    """As an element, at the position or in the row that is being written."""
+    INDEX = auto()
+    """As an index of a gather, maybe at other positions."""
+
+
 def overwritable(
-    in_place: tuple[type[Operation], ...],
+    in_place: Callable[[Operation], bool],
     result: AnyTensor,
     inputs: Iterable[tuple[Attribute, Iterable[Operation]]],
 ) -> Sequence[int]:
     """The inputs of a group whose memory its result may take over: they have the
-    result's shape and element size, and only members in `in_place`
-    (`Group.in_place_readers`) read them.
+    result's shape and element size, and all members that read them do so in place
+    (`Group.reads_in_place`).
 
     inputs: for each input, the type and the members that read it.
     """
@@ -76,7 +92,7 @@ def overwritable(
         for index, (type, readers) in enumerate(inputs)
         if (tensor := tensor_type_of(type)).shape == result.shape
         and element_bytes(tensor.element_type) == size
-        and all(isinstance(reader, in_place) for reader in readers)
+        and all(map(in_place, readers))
     ]
 
 
@@ -97,6 +113,7 @@ class Group:
         self.contractions: list[Shape] = []
         self._is_grouped = False  # whether a convolution has feature or batch groups
         self._gathers = False
+        self._roles: dict[Operation, Role] = {}
         self._take(root)
 
     def add(self, op: TensorOp) -> bool:
@@ -106,8 +123,11 @@ class Group:
         group. Values with one number per row are accepted before their reduction is
         added; at the end, `form` is None if there was no reduction.
         """
-        spreads = list(_spreads(op.results[0]))
+        spreads: list[Spread] = []
+        self._roles[op] = role = self._role(op.results[0], spreads)
         is_elementwise = isinstance(op, ElementwiseOp)
+        if Role.ELEMENT not in role:
+            return is_elementwise or isinstance(op, GatherOp)
         if isinstance(op, GatherOp) and (spreads or self.contractions):
             return False
         if is_elementwise and not spreads and _shape(op) in self.shapes:
@@ -124,6 +144,28 @@ class Group:
             return True
         self.shapes, self.reductions, self.spreads, self.contractions = before
         return False
+
+    def _role(self, value: SSAValue, spreads: list[Spread]) -> Role:
+        """How members read `value`. Appends the broadcasts of it that they read as
+        elements, and broadcasts of these."""
+        role = Role(0)
+        for use in value.uses:
+            op = use.operation
+            if isinstance(op, BroadcastInDimOp) and op.results:
+                at = len(spreads)
+                read = self._role(op.results[0], spreads)
+                if Role.ELEMENT in read:
+                    dims = op.broadcast_dimensions.get_values()
+                    shape = shape_of(tensor_type_of(value.type))
+                    spreads.insert(at, (shape, _shape(op), dims))
+                role |= read
+            elif is_index_vector(op):
+                role |= self._role(op.results[0], spreads)
+            elif is_index(use):
+                role |= Role.INDEX
+            else:
+                role |= self._roles.get(op, Role.ELEMENT)
+        return role
 
     def _take(self, op: TensorOp) -> None:
         if isinstance(op, ElementwiseOp | GatherOp):
@@ -158,10 +200,16 @@ class Group:
             return Form.REDUCTION
         return Form.ROWS if self.rows is not None else None
 
-    def in_place_readers(self) -> tuple[type[TensorOp], ...]:
-        """The classes of members that read an operand of the result's shape only at the
+    def reads_in_place(self, op: Operation) -> bool:
+        """Whether a member reads its operands of the result's shape only at the
         position, or in the row, that is being written. The result may take over the
         memory of such an operand."""
+        role = self._roles.get(op, Role.ELEMENT)
+        return isinstance(op, self._in_place) and Role.INDEX not in role
+
+    @property
+    def _in_place(self) -> tuple[type[TensorOp], ...]:
+        """The classes of members that may read in place."""
         match self.form:
             case Form.LOOP:
                 return (ElementwiseOp,)
@@ -176,7 +224,7 @@ class Group:
         """The argument whose slice `update` replaces, if the result may take over its
         memory: members read only those of its elements that are being replaced."""
         assert self.update is not None
-        whole, in_place = self.update.inputs[0], self.in_place_readers()
+        whole = self.update.inputs[0]
         for use in whole.uses:
             read = use.operation
             if read is self.update and not use.index:
@@ -190,7 +238,7 @@ class Group:
                 for user in (use.operation for use in value.uses):
                     if isinstance(user, ViewOp) and keeps_sizes(user):
                         values += user.res
-                    elif not isinstance(user, in_place):
+                    elif not self.reads_in_place(user):
                         return ()
         return (whole.index,) if isinstance(whole, BlockArgument) else ()
 
@@ -234,21 +282,36 @@ def _shape(op: TensorOp) -> Shape:
     return shape_of(tensor_type_of(op.results[0].type))
 
 
-def _spreads(value: SSAValue) -> Iterable[Spread]:
-    """The broadcasts of a value, and broadcasts of these."""
-    values = [value]
-    for read in values:
-        for use in read.uses:
-            op = use.operation
-            if isinstance(op, BroadcastInDimOp) and op.results:
-                dims = op.broadcast_dimensions.get_values()
-                yield shape_of(tensor_type_of(read.type)), _shape(op), dims
-                values.append(op.results[0])
+def is_index_vector(op: Operation) -> TypeGuard[ConcatenateOp]:
+    """Whether an operation on tensors concatenates single entries of index vectors, for
+    gathers alone."""
+    if not isinstance(op, ConcatenateOp) or not op.res:
+        return False
+    uses = list(op.res[0].uses)
+    return len(uses) > 0 and all(
+        isinstance(gather := use.operation, GatherOp)
+        and use.index == 1
+        and are_entries(op, gather.index_vector_dim.value.data)
+        for use in uses
+    )
+
+
+def is_index(use: Use) -> bool:
+    """Whether a value is used as the indices of a gather in a form in which a group may
+    compute them: the index vectors have one entry, or are concatenated from entries."""
+    gather = use.operation
+    if not isinstance(gather, GatherOp) or use.index != 1:
+        return False
+    indices = gather.inputs[1]
+    if isinstance(indices.owner, Operation) and is_index_vector(indices.owner):
+        return True
+    dim = gather.index_vector_dim.value.data
+    return (*value_shape(indices), 1)[dim] == 1
 
 
 CONTRACTIONS = (DotGeneralOp, ConvolutionOp)
 OF_LEAVES = (*CONTRACTIONS, GatherOp)
-"""Operations in groups whose operands must be leaves."""
+"""Operations in groups whose operands must be leaves, except for indices."""
 
 COMPUTED = (ElementwiseOp, ReduceOp, *OF_LEAVES)
 """Operations that groups consist of."""
@@ -328,12 +391,16 @@ def group_of(body: Block, result: SSAValue) -> Group | None:
         if not isinstance(op, TensorOp) or op.results[0] not in needed:
             continue
         needed.update(operands_of(op))
-        if op.results[0] in leaves or (isinstance(op, BroadcastInDimOp) and group):
-            continue
-        if not isinstance(op, COMPUTED) or (
-            isinstance(op, OF_LEAVES) and not leaves.issuperset(operands_of(op))
+        if op.results[0] in leaves or (
+            group and (isinstance(op, BroadcastInDimOp) or is_index_vector(op))
         ):
+            continue
+        if not isinstance(op, COMPUTED):
             return None
+        for use in (Use(op, n) for n in range(len(operands_of(op)))):
+            is_leaf = op.operands[use.index] in leaves
+            if isinstance(op, OF_LEAVES) and not is_leaf and not is_index(use):
+                return None
         if group is None:
             group = Group(op)
             group.update = update

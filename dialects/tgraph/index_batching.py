@@ -1,4 +1,7 @@
-"""Turns gather and scatter indices that enumerate a dimension into batch dimensions.
+"""Rewrites gathers and scatters whose indices enumerate a dimension.
+
+If all index vectors of a gather do, it takes a slice. Otherwise, the enumerated
+dimension becomes a batch dimension:
 
     %i = tgraph.concatenate %rows, %labels ... : ... -> tensor<8x2xi32>
     %1 = tgraph.gather %x, %i {start_index_map = array<i64: 0, 1>, ...} : ...
@@ -23,8 +26,8 @@ from ..compatibility import insert, replace
 from .base import TensorOp, ints, is_static, tensor_type_of, value_shape, with_shape
 from .canonicalization.positions import counts
 from .elements import limits
-from .indexing import GatherOp, ScatterOp
-from .shaping import ConcatenateOp
+from .indexing import GatherOp, ScatterOp, are_entries
+from .shaping import ConcatenateOp, SliceOp, TransposeOp
 
 _DIMENSIONS: Mapping[type[TensorOp], Sequence[str]] = {
     GatherOp: (
@@ -90,13 +93,49 @@ class BatchOfIndices(RewritePattern):
         replace(rewriter, op, new)
 
 
-def are_entries(joined: ConcatenateOp, vector_dim: int) -> bool:
-    """Whether each operand of a concatenation is one entry of the index vectors."""
-    return (
-        not joined.outs
-        and joined.dimension.value.data == vector_dim
-        and all(value_shape(entry)[vector_dim] == 1 for entry in joined.inputs)
-    )
+class GatherOfCounted(RewritePattern):
+    """gather of whole slices at 0, 1, ... -> a slice and a transpose, which are views:
+    positions of an embedding, `table[arange(8)]`."""
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        assert isinstance(op, GatherOp)
+        operand, indices = op.inputs
+        types = [tensor_type_of(value.type) for value in (operand, indices)]
+        indexed = op.start_index_map.get_values()
+        if op.outs or not all(map(is_static, types)) or len(indexed) != 1:
+            return
+        (dim,), shape, vectors = indexed, value_shape(operand), value_shape(indices)
+        batch = [d for d in range(len(vectors)) if d != op.index_vector_dim.value.data]
+        whole = [1 if d == dim else size for d, size in enumerate(shape)]
+        if (
+            len(batch) != 1
+            or op.collapsed_slice_dims.get_values() != (dim,)
+            or list(op.slice_sizes.get_values()) != whole
+            or vectors[batch[0]] > shape[dim]
+            or not _counted(indices, vectors[batch[0]], op.index_vector_dim.value.data)
+        ):
+            return
+        stop = [vectors[batch[0]] if d == dim else n for d, n in enumerate(shape)]
+        part = SliceOp(
+            [operand],
+            result_types=[with_shape(types[0], stop)],
+            properties={
+                "start_indices": ints([0] * len(shape)),
+                "limit_indices": ints(stop),
+                "strides": ints([1] * len(shape)),
+            },
+        )
+        offsets = op.offset_dims.get_values()
+        others = iter([d for d in range(len(shape)) if d != dim])
+        order = [next(others) if d in offsets else dim for d in range(len(shape))]
+        new = TransposeOp(
+            [insert(rewriter, part).result],
+            result_types=[op.result.type],
+            properties={"permutation": ints(order)},
+        )
+        for made in (part, new):
+            made.location, made.attributes = op.location, {**op.attributes}
+        replace(rewriter, op, new)
 
 
 def _counted(entry: SSAValue, size: int, vector_dim: int) -> Sequence[int]:

@@ -20,10 +20,20 @@ from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
 from ..sizes.symbolic import exceeds
-from .base import AnyTensor, Pattern, Shape, TensorOp, bare, ints, shape_of, with_shape
+from .base import (
+    AnyTensor,
+    Pattern,
+    Shape,
+    TensorOp,
+    bare,
+    ints,
+    shape_of,
+    value_shape,
+    with_shape,
+)
 from .partial import PartialTypes
 from .reducing import KINDS, check_kind, check_same_element
-from .shaping import check_dimensions, check_length
+from .shaping import ConcatenateOp, check_dimensions, check_length
 
 
 class DimensionNumbers(NamedTuple):
@@ -80,6 +90,15 @@ def check_index_vector(indices: Shape, index_vector_dim: int, length: int) -> No
             f"index vectors have {size} entries, expected {length}: one for each "
             "operand dimension that is indexed"
         )
+
+
+def are_entries(joined: ConcatenateOp, vector_dim: int) -> bool:
+    """Whether each operand of a concatenation is one entry of the index vectors."""
+    return (
+        not joined.outs
+        and joined.dimension.value.data == vector_dim
+        and all(value_shape(entry)[vector_dim] == 1 for entry in joined.inputs)
+    )
 
 
 def _same_batch(

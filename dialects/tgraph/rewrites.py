@@ -10,7 +10,7 @@ from .bodies import ElementsOp, SortOp
 from .canonicalization import constants, contractions, pads, positions, slices, views
 from .elementwise import ElementwiseOp
 from .folding import FoldElementwise
-from .index_batching import BatchOfIndices
+from .index_batching import BatchOfIndices, GatherOfCounted
 from .indexing import DynamicSliceOp, DynamicUpdateSliceOp, GatherOp, ScatterOp
 from .matrices import FactorizationOp
 from .narrowing import NarrowOperands
@@ -36,6 +36,7 @@ REWRITES.update(
         GatherOp: (
             constants.ShapeOfSplat(),
             slices.GatherOfOnePlace(),
+            GatherOfCounted(),
             BatchOfIndices(),
         ),
         ScatterOp: (BatchOfIndices(),),

@@ -129,6 +129,10 @@ class YieldOp(IRDLOperation, metaclass=Kind):
         super().__init__(operands=[values])
 
 
+def _yields(op: Operation) -> bool:
+    return isinstance(op, YieldOp)
+
+
 @irdl_op_definition
 class FusionOp(TensorOp):
     """A group of operations that are computed together, without storing the values
@@ -185,13 +189,14 @@ class FusionOp(TensorOp):
         that it replaces, and that only at the position or in the row being written.
         """
         group = self.group()
-        in_place: tuple[type[Operation], ...] = ()
         if group is not None and group.update is not None:
             return group.updated()
         if group is not None:
-            in_place = group.in_place_readers()
+            in_place = group.reads_in_place
         elif len(self.yielded) == 1 and isinstance(self.yielded[0], BlockArgument):
-            in_place = (YieldOp,)
+            in_place = _yields
+        else:
+            return ()
         read = ((a.type, [u.operation for u in a.uses]) for a in self.body.block.args)
         return overwritable(in_place, self.declared[0], read)
 

@@ -45,3 +45,33 @@ func.func @some_rows(%x: tensor<9x100xf32>, %y: tensor<8x100xf32>, %labels: tens
   %1 = tgraph.gather %y, %i {offset_dims = array<i64: 1>, collapsed_slice_dims = array<i64: 1>, start_index_map = array<i64: 0, 1>, index_vector_dim = 1 : i64, slice_sizes = array<i64: 2, 1>} : (tensor<8x100xf32>, tensor<8x2xi32>) -> tensor<8x2xf32>
   func.return %0, %1 : tensor<8xf32>, tensor<8x2xf32>
 }
+
+// -----
+
+// table[arange(6)] is a slice, wherever the rows are in the result.
+// CHECK-LABEL: func.func @counted
+// CHECK-NEXT:    %0 = tgraph.slice %x {start_indices = array<i64: 0, 0, 0>, limit_indices = array<i64: 5, 6, 4>, strides = array<i64: 1, 1, 1>}
+// CHECK-NEXT:    %1 = tgraph.transpose %0 {permutation = array<i64: 1, 0, 2>}
+// CHECK-NEXT:    %2 = tgraph.transpose %x {permutation = array<i64: 0, 2, 1>}
+// CHECK-NEXT:    func.return %0, %1, %2
+func.func @counted(%x: tensor<5x9x4xf32>) -> (tensor<5x6x4xf32>, tensor<6x5x4xf32>, tensor<5x4x9xf32>) {
+  %i = tgraph.iota {dimension = 0 : i64} : tensor<6xi32>
+  %0 = tgraph.gather %x, %i {offset_dims = array<i64: 0, 2>, collapsed_slice_dims = array<i64: 1>, start_index_map = array<i64: 1>, index_vector_dim = 1 : i64, slice_sizes = array<i64: 5, 1, 4>} : (tensor<5x9x4xf32>, tensor<6xi32>) -> tensor<5x6x4xf32>
+  %1 = tgraph.gather %x, %i {offset_dims = array<i64: 1, 2>, collapsed_slice_dims = array<i64: 1>, start_index_map = array<i64: 1>, index_vector_dim = 1 : i64, slice_sizes = array<i64: 5, 1, 4>} : (tensor<5x9x4xf32>, tensor<6xi32>) -> tensor<6x5x4xf32>
+  %j = tgraph.iota {dimension = 0 : i64} : tensor<9x1xi8>
+  %2 = tgraph.gather %x, %j {offset_dims = array<i64: 0, 1>, collapsed_slice_dims = array<i64: 1>, start_index_map = array<i64: 1>, index_vector_dim = 1 : i64, slice_sizes = array<i64: 5, 1, 4>} : (tensor<5x9x4xf32>, tensor<9x1xi8>) -> tensor<5x4x9xf32>
+  func.return %0, %1, %2 : tensor<5x6x4xf32>, tensor<6x5x4xf32>, tensor<5x4x9xf32>
+}
+
+// -----
+
+// More indices than rows are clamped, and rows are not counted along another dimension.
+// CHECK-LABEL: func.func @not_counted
+// CHECK-COUNT-2: tgraph.gather
+func.func @not_counted(%x: tensor<5x9x4xf32>) -> (tensor<5x10x4xf32>, tensor<5x9x3xf32>) {
+  %i = tgraph.iota {dimension = 0 : i64} : tensor<10xi32>
+  %0 = tgraph.gather %x, %i {offset_dims = array<i64: 0, 2>, collapsed_slice_dims = array<i64: 1>, start_index_map = array<i64: 1>, index_vector_dim = 1 : i64, slice_sizes = array<i64: 5, 1, 4>} : (tensor<5x9x4xf32>, tensor<10xi32>) -> tensor<5x10x4xf32>
+  %j = tgraph.iota {dimension = 0 : i64} : tensor<9xi32>
+  %1 = tgraph.gather %x, %j {offset_dims = array<i64: 0, 2>, collapsed_slice_dims = array<i64: 1>, start_index_map = array<i64: 1>, index_vector_dim = 1 : i64, slice_sizes = array<i64: 5, 1, 3>} : (tensor<5x9x4xf32>, tensor<9xi32>) -> tensor<5x9x3xf32>
+  func.return %0, %1 : tensor<5x10x4xf32>, tensor<5x9x3xf32>
+}

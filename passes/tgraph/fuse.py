@@ -21,7 +21,8 @@ groups by post-dominators, as TVM Relay does, or by NNVM's scans. Broadcasts, co
 with a single number, and iotas cost nothing to repeat, so every group that reads them
 gets its own copy. A group reads a slice at a dynamic start directly from the sliced
 tensor, such as a layer's weights from the weights of all layers (`fusion/slices.py`).
-It also reads gathered rows directly, such as rows of an embedding, at stored indices.
+It also reads gathered rows directly, such as rows of an embedding, and computes their
+indices from the values that these depend on.
 The pass never fuses operations with different `tgraph.device`, `tgraph.group`, or
 `tgraph.stream` attributes, and a group inherits these attributes from its members.
 
@@ -54,7 +55,7 @@ Does not: move views through elementwise operations, fuse concatenations or pads
 revisit groups that a small `max-depth` has cut short; a second run may fuse more.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Hashable, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -66,6 +67,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...analysis.functions import erase_unused, tensor_blocks
 from ...analysis.operations import Fused, operands_of
 from ...dialects.tgraph.base import segments, tensor_type_of
+from ...dialects.tgraph.indexing import DynamicSliceOp
+from ...dialects.tgraph.shaping import ConstantOp, ReshapeOp
 from ...dialects.tgraph.structure import FusionOp, YieldOp
 from ...support.choices import ChoiceError
 from ..optional import OptionalPass
@@ -217,9 +220,13 @@ def outline(fused: Fused) -> FusionOp:
     last = fused.root
     body = Block()
     inside: dict[SSAValue, SSAValue] = {}  # values outside the body -> in the body
-    for index, value in enumerate(fused.inputs):
-        inside[value] = body.insert_arg(tensor_type_of(value.type), index)
-        inside[value].name_hint = value.name_hint
+    inputs: dict[Hashable, SSAValue] = {}  # equal slices are read once
+    for value in fused.inputs:
+        first = inputs.setdefault(_slice_key(value), value)
+        if first is value:
+            inside[value] = body.insert_arg(tensor_type_of(value.type), len(body.args))
+            inside[value].name_hint = value.name_hint
+        inside[value] = inside[first]
     for op in fused.ops:
         operands, _ = operands_of(op)
         copy = type(op).create(
@@ -234,7 +241,10 @@ def outline(fused: Fused) -> FusionOp:
         copy.results[0].name_hint = op.results[0].name_hint
     body.add_op(YieldOp(inside[last.result]))
     fusion = FusionOp(
-        fused.inputs, Region(body), outs=last.outs, result_types=[last.result.type]
+        list(inputs.values()),
+        Region(body),
+        outs=last.outs,
+        result_types=[last.result.type],
     )
     fusion.attributes |= {n: a for n, a in last.attributes.items() if n in PLACE}
     fusion.location = last.location
@@ -242,3 +252,13 @@ def outline(fused: Fused) -> FusionOp:
     last.result.replace_all_uses_with(fusion.result)
     Rewriter.erase_op(last)  # erase_unused keeps one with a destination
     return fusion
+
+
+def _slice_key(value: SSAValue) -> Hashable:
+    """A key that equal slices at dynamic starts, and equal reshapes of them, share."""
+    op = value.owner
+    if isinstance(op, ConstantOp) and op.results:
+        return value.type, op.value
+    if isinstance(op, DynamicSliceOp | ReshapeOp) and op.results:
+        return value.type, tuple(map(_slice_key, op.operands))
+    return value

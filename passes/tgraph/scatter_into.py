@@ -52,8 +52,12 @@ from ...dialects.tgraph.base import (
 from ...dialects.tgraph.canonicalization.positions import counts
 from ...dialects.tgraph.elements import limits
 from ...dialects.tgraph.elementwise import AddOp
-from ...dialects.tgraph.index_batching import are_entries
-from ...dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp, ScatterOp
+from ...dialects.tgraph.indexing import (
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    ScatterOp,
+    are_entries,
+)
 from ...dialects.tgraph.shaping import ConcatenateOp, ConstantOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 from ..optional import OptionalPass

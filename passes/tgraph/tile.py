@@ -77,8 +77,8 @@ arena is smaller than the original's also after `tgraph-concatenate-in-place`. D
 all tiles read, such as weights, is read again by each of them; `max-slowdown` limits
 the estimated cost. The estimate omits the time that a library takes to start
 contractions, so that networks of small contractions are tiled, too; tgraph-fit counts
-it. For loops, the limit is several times as high, depending on how often they halve the
-bytes.
+it. A loop is assumed to be one native call, in which operations start faster. For
+loops, the limit is several times as high, depending on how often they halve the bytes.
 
 Needs: level 1, in the order in which the program will run: after tgraph-schedule.
 Leaves: level 1.
@@ -97,7 +97,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
 
-from ...analysis.cost import duration, time_without_library, times
+from ...analysis.cost import (
+    duration,
+    time_with_native_loops,
+    time_without_library,
+    times,
+)
 from ...analysis.functions import blocks_within, tensor_functions
 from ...analysis.memory_graph import memory_graph
 from ...dialects.diagnostics import held_back, remark
@@ -125,8 +130,7 @@ ROUNDS = 3
 UNSEEN, MOST_UNSEEN = 6, 9
 """Multiples of `max_slowdown` that loops may take longer: the increase for each time
 that they halve the bytes, and the maximum. The estimate ignores that tiles stay in a
-core's cache, and that operations in a loop of native calls start at once: layer norms
-that should take a tenth longer take half as long."""
+core's cache: layer norms that should take a tenth longer take half as long."""
 
 MAX_OVERESTIMATE = 2.5
 """The multiple of the needed bytes above which an estimate rules out loops: no estimate
@@ -207,8 +211,9 @@ class TGraphTile(OptionalPass, Placing):
             if has_streams(func, "nothing is tiled"):
                 continue
             if self._has_large_values(func):
-                cut = self._cut(func, planned_bytes, planned_bytes.of_all(func))
-                self._write_loops(ctx, func, cut, planned_bytes)
+                untiled = planned_bytes.of_all(func)
+                cut = self._cut(func, planned_bytes, untiled)
+                self._write_loops(ctx, func, cut, untiled, planned_bytes)
             else:
                 self._cut(func, planned_bytes)
 
@@ -222,16 +227,27 @@ class TGraphTile(OptionalPass, Placing):
         )
 
     def _write_loops(
-        self, ctx: Context, func: FuncOp, cut: _Cut, planned_bytes: PlannedBytes
+        self,
+        ctx: Context,
+        func: FuncOp,
+        cut: _Cut,
+        untiled: int,
+        planned_bytes: PlannedBytes,
     ) -> None:
         """Uses loops instead of slices, if that lowers the function's peak, and loops
-        that recompute values, if that lowers it by another tenth."""
+        that recompute values, if that lowers it by another tenth.
+
+        untiled: the bytes of the function's arenas without slices.
+        """
         given, before = cut.given or func, cut.bytes
         assert before is not None
-        share = MOST_UNSEEN * self.max_slowdown
-        found, has_tried = self._loops(ctx, given, before, planned_bytes, share)
+
+        def looped(share: float) -> tuple[_Looped | None, bool]:
+            return self._loops(ctx, given, before, untiled, planned_bytes, share)
+
+        found, has_tried = looped(MOST_UNSEEN * self.max_slowdown)
         if has_tried:
-            usual, _ = self._loops(ctx, given, before, planned_bytes, 0)
+            usual, _ = looped(0)
             if usual and not (found and found.bytes <= usual.bytes * 9 // 10):
                 found = usual
         if found and _gains(func, before, found.func, found.bytes, planned_bytes):
@@ -249,12 +265,14 @@ class TGraphTile(OptionalPass, Placing):
         ctx: Context,
         given: FuncOp,
         before: int,
+        untiled: int,
         planned_bytes: PlannedBytes,
         share: float,
     ) -> tuple[_Looped | None, bool]:
-        """Returns a copy of a function with loops that takes a tenth fewer bytes, or
-        None; and whether loops that recompute values were considered.
+        """Returns a copy of a function with loops that takes a tenth fewer bytes than
+        `before`, or None; and whether loops that recompute values were considered.
 
+        untiled: the bytes of `given`, with whose time loops are compared.
         share: the share of a block's time that recomputing values may take.
         """
         has_tried = False
@@ -288,9 +306,9 @@ class TGraphTile(OptionalPass, Placing):
                 after = planned_bytes.within(copy, enough)
             if after is None or after > enough:
                 break
-            took = took or duration(given, time_without_library)
-            longer = duration(copy, time_without_library) / took - 1
-            allowed = _unseen(before, after) * self.max_slowdown
+            took = took or duration(given, time_with_native_loops)
+            longer = duration(copy, time_with_native_loops) / took - 1
+            allowed = _unseen(untiled, after) * self.max_slowdown
             if longer <= allowed:
                 tiles = [loop.tiles for loop in loops]
                 return _Looped(copy, after, tiles, done.repeated), has_tried

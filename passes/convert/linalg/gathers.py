@@ -1,44 +1,41 @@
 """Writes the computation of the indices that gathers and scatters access."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, SSAValue
 
-from ....dialects.tgraph.base import tensor_type_of
 from ....dialects.tgraph.indexing import GatherOp
 from .code import MlirCode, index
+
+Index = TypeVar("Index")
+"""A value, or an expression of the indices of a loop nest."""
+
+
+def batch_of(op: GatherOp, place: Sequence[Index]) -> list[Index]:
+    """The indices of the index vector for the result's element at `place`."""
+    offset_dims = op.offset_dims.get_values()
+    return [p for d, p in enumerate(place) if d not in offset_dims]
 
 
 def gathered(
     code: MlirCode,
     op: GatherOp,
     shape: Sequence[int],
-    indices: SSAValue,
+    starts: Mapping[int, SSAValue],
     place: Sequence[SSAValue],
 ) -> list[SSAValue]:
     """The indices, in an operand of shape `shape`, of the result's element at `place`.
 
-    indices: the memref of the index vectors.
+    starts: the index vector, by operand dimension.
     """
     offset_dims = op.offset_dims.get_values()
-    batch = [p for d, p in enumerate(place) if d not in offset_dims]
-    index_type = tensor_type_of(op.inputs[1].type)
-    vector_dim = op.index_vector_dim.value.data
-    starts = starts_of(
-        code,
-        indices,
-        index_type.element_type,
-        batch,
-        vector_dim,
-        len(index_type.get_shape()),
-        op.start_index_map.get_values(),
-    )
     batching = of_batch(
         op.operand_batching_dims.get_values(),
         op.start_indices_batching_dims.get_values(),
-        vector_dim,
-        batch,
+        op.index_vector_dim.value.data,
+        batch_of(op, place),
     )
     dropped = {*op.collapsed_slice_dims.get_values(), *batching}
     kept = [d for d in range(len(shape)) if d not in dropped]

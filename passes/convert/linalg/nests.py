@@ -12,7 +12,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AffineMapAttr, FloatAttr, IntegerAttr, i8, i64
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.dialects.linalg.ops import CopyOp, GenericOp, IndexOp, YieldOp
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -26,9 +26,10 @@ from ....analysis.layout import Layout
 from ....dialects.tgraph import shaping
 from ....dialects.tgraph.base import TensorOp, tensor_type_of
 from ....dialects.tgraph.elementwise import ElementwiseOp
+from ....dialects.tgraph.fusing import is_index_vector
 from ....dialects.tgraph.indexing import GatherOp
 from .code import MlirCode, index, is_float, signless
-from .gathers import gathered
+from .gathers import batch_of, gathered, starts_of
 from .memory import OperationMemory, Stored
 from .scalars import scalar
 
@@ -202,6 +203,8 @@ class GenericBody:
     def _needed(self, op: TensorOp, exprs: Exprs) -> list[tuple[SSAValue, Exprs]]:
         if isinstance(op, ElementwiseOp):
             return [(operand, exprs) for operand in op.inputs]
+        if isinstance(op, GatherOp):
+            return self._computed_entries(op, exprs)
         if not isinstance(op, SPREAD):
             return []
         source = op.inputs[0]
@@ -229,15 +232,53 @@ class GenericBody:
                     return self.code.convert(number, i64, element)
                 return self.code.add(arith.IndexCastOp(place, type))
             case GatherOp():
-                return self._gathered(op, [self.index(expr) for expr in exprs])
+                return self._gathered(op, [self.index(expr) for expr in exprs], args)
             case _:
                 return args[0]
 
-    def _gathered(self, op: GatherOp, place: list[SSAValue]) -> SSAValue:
-        source, indices = map(self.values.store, op.inputs)
-        operand, starts_at = map(self.values.memref_of, (source, indices))
-        at = gathered(self.code, op, source.shape, starts_at, place)
-        return self.code.load(operand, at)
+    def _gathered(
+        self, op: GatherOp, place: list[SSAValue], entries: Sequence[SSAValue]
+    ) -> SSAValue:
+        """The element at `place`. `entries` is the index vector, if it is computed."""
+        source, vectors = op.inputs
+        stored = self.values.store(source)
+        operand = self.values.memref_of(stored)
+        dims, type = op.start_index_map.get_values(), tensor_type_of(vectors.type)
+        if entries:
+            at = (self.code.to_index(entry, type.element_type) for entry in entries)
+            starts = dict(zip(dims, at, strict=True))
+        else:
+            starts = starts_of(
+                self.code,
+                self.values.memref_of(self.values.store(vectors)),
+                type.element_type,
+                batch_of(op, place),
+                op.index_vector_dim.value.data,
+                len(type.get_shape()),
+                dims,
+            )
+        return self.code.load(
+            operand, gathered(self.code, op, stored.shape, starts, place)
+        )
+
+    def _computed_entries(
+        self, op: GatherOp, exprs: Exprs
+    ) -> list[tuple[SSAValue, Exprs]]:
+        """The entries of a gather's index vectors, if the nest computes them."""
+        vectors, dim = op.inputs[1], op.index_vector_dim.value.data
+        at, owner = batch_of(op, exprs), vectors.owner
+        before, after = at[:dim], at[dim:]
+        if isinstance(owner, Operation) and is_index_vector(owner):
+            zero = AffineExpr.constant(0)
+            return [(part, (*before, zero, *after)) for part in owner.inputs]
+        if not self.values.is_inline(vectors):
+            return []
+        if dim == len(tensor_type_of(vectors.type).get_shape()):
+            return [(vectors, tuple(at))]
+        return [
+            (vectors, (*before, AffineExpr.constant(number), *after))
+            for number in range(len(op.start_index_map.get_values()))
+        ]
 
     def index(self, expr: AffineExpr) -> SSAValue:
         """An affine expression of the nest's indices as a value."""

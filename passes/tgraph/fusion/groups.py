@@ -25,11 +25,19 @@ from ....dialects.tgraph.base import (
     typical_bytes,
 )
 from ....dialects.tgraph.elementwise import ElementwiseOp
-from ....dialects.tgraph.fusing import COMPUTED, OF_LEAVES, Group, overwritable
+from ....dialects.tgraph.fusing import (
+    COMPUTED,
+    OF_LEAVES,
+    Group,
+    is_index,
+    is_index_vector,
+    overwritable,
+)
 from ....dialects.tgraph.indexing import DynamicSliceOp
 from ....dialects.tgraph.reducing import ReduceOp
 from ....dialects.tgraph.shaping import (
     BroadcastInDimOp,
+    ConcatenateOp,
     ConstantOp,
     IotaOp,
 )
@@ -58,7 +66,14 @@ def is_repeatable(op: Operation) -> TypeGuard[TensorOp]:
     """Whether repeating the operation wherever its result is read costs nothing."""
     if isinstance(op, ConstantOp):
         return op.splat is not None and bool(op.results)
-    return isinstance(op, BroadcastInDimOp | IotaOp) and bool(op.results)
+    if isinstance(op, BroadcastInDimOp | IotaOp):
+        return bool(op.results)
+    return is_index_vector(op)  # a gather reads its parts instead
+
+
+def is_transparent(op: Operation) -> TypeGuard[TensorOp]:
+    """Whether a group that reads the result reads the operands instead."""
+    return isinstance(op, BroadcastInDimOp) or is_index_vector(op)
 
 
 @dataclass
@@ -84,11 +99,11 @@ class Function:
 
     def readers(self, index: int) -> Iterator[int]:
         """Yields the positions of operations that read the results of operation
-        `index`, directly or through broadcasts."""
+        `index`, directly or through broadcasts and index vectors."""
         values = list(self.ops[index].results)
         for value in values:
             for use in value.uses:
-                if isinstance(use.operation, BroadcastInDimOp):
+                if is_transparent(use.operation):
                     values += use.operation.results
                 else:
                     yield self.position[use.operation]
@@ -105,7 +120,7 @@ def candidates(function: Function, mode: str, max_depth: int) -> Sequence[int]:
             if isinstance(operand, OpResult) and not isinstance(operand.op, ConstantOp):
                 inputs.append((function.position[operand.op], operand.index))
         pattern = Pattern.OPAQUE
-        if is_computed(op) or isinstance(op, BroadcastInDimOp):
+        if is_computed(op) or is_transparent(op):
             pattern = op.PATTERN
         shapes = [shape] * max(1, len(op.results))
         graph.append(FusionNode(pattern, inputs, shapes))
@@ -197,7 +212,9 @@ def grouped(
         found = -1
         for use in op.results[0].uses:
             user = use.operation
-            if isinstance(user, OF_LEAVES) or user not in position:
+            if user not in position:
+                return -1
+            if isinstance(user, OF_LEAVES) and not is_index(use):
                 return -1
             root = roots[position[user]]
             if root < 0 or found not in (-1, root):
@@ -207,8 +224,8 @@ def grouped(
 
     for index in range(len(ops) - 1, -1, -1):
         op = ops[index]
-        if isinstance(op, BroadcastInDimOp):
-            roots[index] = reader(op)
+        if is_transparent(op):
+            roots[index] = reader(op) if op.results else -1
             continue
         if (before and candidate[index] not in divided) or not is_computed(op):
             continue
@@ -267,7 +284,7 @@ def fused(function: Function, members: Sequence[int], group: Group) -> Fused | N
         len(inside) == 1
         or not (
             isinstance(group.root, ElementwiseOp)
-            or any(isinstance(op, DynamicSliceOp) for op in inside)
+            or any(isinstance(op, DynamicSliceOp | ConcatenateOp) for op in inside)
         )
     ):
         return None
@@ -280,7 +297,7 @@ def fused(function: Function, members: Sequence[int], group: Group) -> Fused | N
         made.update(op.results)
     result = tensor_type_of(group.root.results[0].type)
     read = ((value.type, found) for value, found in readers.items())
-    allowed = overwritable(group.in_place_readers(), result, read)
+    allowed = overwritable(group.reads_in_place, result, read)
     return Fused(inside, list(readers), allowed)
 
 

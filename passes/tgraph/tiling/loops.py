@@ -36,7 +36,7 @@ from typing import cast
 from xdsl.ir import Block, Operation, SSAValue
 
 from ....dialects.contents import operands_of
-from ....dialects.tgraph.base import Shape, TensorOp
+from ....dialects.tgraph.base import Shape, TensorOp, value_bytes
 from ....dialects.tgraph.bodies import ElementsOp
 from ....dialects.tgraph.shaping import ConstantOp, IotaOp, PadOp
 from .combining import Part, part
@@ -345,8 +345,14 @@ class _Growth:
         self.queue.append(op)
 
     def grow(self) -> None:
+        """Adds sources and readers of members. A source that joins may keep others from
+        joining, so the largest sources, whose tiles save the most bytes, come first."""
+
+        def size(source: _Source) -> int:
+            return value_bytes(source[0])
+
         for op in self.queue:  # grows
-            for source, dim in self._sources_of(op):
+            for source, dim in sorted(self._sources_of(op), key=size, reverse=True):
                 if dim is not None and isinstance(source.owner, Operation):
                     self.join(source.owner, dim)
             if op in self.dims:

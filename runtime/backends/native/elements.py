@@ -173,6 +173,17 @@ CLOSE = (1, 2, 3, 4)
 """Strides in elements for which the elements in between share a cache line."""
 
 
+def load_element_at(
+    code: LlvmFunction, pointer: str, offsets: Value, dtype: DType, active: int
+) -> Value | Complex:
+    """Like `load_at`, but supports complex numbers."""
+    if dtype.kind != "c":
+        return load_at(code, pointer, offsets, dtype, active)
+    part = part_type(dtype)
+    starts = pointer, code.moved(pointer, "1", part.itemsize)
+    return Complex(*(load_at(code, at, offsets, part, active) for at in starts))
+
+
 def load_at(
     code: LlvmFunction, pointer: str, offsets: Value, dtype: DType, active: int
 ) -> Value:
@@ -394,12 +405,16 @@ def converted(value: Value, source: DType, target: DType) -> Value | None:
 
 
 def clamped(value: Value, source: DType, last: int) -> Value:
-    """An integer as `i64`, clamped to 0 to `last`."""
+    """An integer as `i64`, clamped to 0 to `last`: in its own type, of which a vector
+    has more elements."""
+    bits = BITS[value.element]
+    if source.kind != "u":
+        value, bits = value.call("smax", 0), bits - 1
+    if last < (1 << bits) - 1:
+        value = value.call("umin", last)
     start = converted(value, source, np.dtype(np.int64))
     assert start is not None
-    if source.kind == "u":
-        return start.call("umin", last)
-    return start.call("smax", 0).call("smin", last)
+    return start
 
 
 def _resized(value: Value, element: str, extend: str) -> Value:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
+import numpy as np
 from xdsl.ir import SSAValue
 
 from ....dialects.dtypes import Array, DType, constant, numpy_dtype
@@ -198,6 +199,8 @@ class _Builder:
             return [(operand, tuple(range(len(_shape(operand)))))]
         if isinstance(op, _VIEWS):
             return [(operand, _mapped_through(op, _shape(operand), mapped))]
+        if isinstance(op, GatherOp):
+            return self._computed_entries(op, mapped)
         return ()
 
     def _made(self, value: SSAValue, mapped: Mapped) -> ElementNode:
@@ -246,13 +249,15 @@ class _Builder:
         return ElementNode(dtype, op, [operand], stage=operand.stage + 1)
 
     def _gathered(self, op: GatherOp, dtype: DType, mapped: Mapped) -> ElementNode:
-        """An element that is read from an array at indices that another array has."""
-        if any(value not in self.arrays for value in op.inputs):
+        """An element that is read from an array at indices from another array, or at
+        computed indices."""
+        source, vectors = op.inputs
+        if source not in self.arrays:
             raise NoLoopNest
-        whole, indices = (self.arrays[value] for value in op.inputs)
-        at = starts_of(op, indices)
+        whole, indices = self.arrays[source], self.arrays.get(vectors)
+        at = starts_of(op, _placeholder(vectors) if indices is None else indices)
         offsets = op.offset_dims.get_values()
-        along = [to for d, to in enumerate(mapped) if d not in offsets]
+        along = _batch(op, mapped)
         within = iter([mapped[d] for d in sorted(offsets)])
         dropped = op.collapsed_slice_dims.get_values()
         places = [
@@ -264,9 +269,9 @@ class _Builder:
             for d in range(whole.ndim)
         ]
         sizes = op.slice_sizes.get_values()
-        entries: list[ElementNode] = []
-        for entry in at.entries:
-            self._views.append(self._in_space(entry, tuple(along)))
+        entries = [self._node(*entry) for entry in self._computed_entries(op, mapped)]
+        for entry in at.entries if indices is not None else ():
+            self._views.append(self._in_space(entry, along))
             entries.append(ElementNode(entry.dtype, array=len(self._views) - 1))
         window = whole[
             *(
@@ -278,7 +283,30 @@ class _Builder:
         self._wholes.append(whole)
         steps = [(whole.shape[d] - sizes[d], whole.strides[d]) for d in at.dims]
         number = len(self._views) - 1
-        return ElementNode(dtype, operands=entries, array=number, starts=steps)
+        stage = max((entry.stage for entry in entries), default=0)
+        return ElementNode(
+            dtype, operands=entries, array=number, starts=steps, stage=stage
+        )
+
+    def _computed_entries(
+        self, op: GatherOp, mapped: Mapped
+    ) -> Sequence[tuple[SSAValue, Mapped]]:
+        """The values of which each has one entry of all index vectors, with their
+        dimensions in the space; empty if the indices are an array."""
+        vectors = op.inputs[1]
+        if vectors in self.arrays:
+            return ()
+        dim, parts = op.index_vector_dim.value.data, [vectors]
+        if isinstance(join := self._ops.get(vectors), shaping.ConcatenateOp):
+            if join.dimension.value.data != dim:
+                raise NoLoopNest
+            parts = join.inputs
+        if any((*_shape(part), 1)[dim] != 1 for part in parts):
+            raise NoLoopNest
+        along = list(_batch(op, mapped))
+        if dim < len(_shape(vectors)):
+            along.insert(dim, None)
+        return [(part, tuple(along)) for part in parts]
 
     def _in_space(self, array: Array, mapped: Mapped) -> Array:
         strides = [0] * len(self._shape)
@@ -286,6 +314,17 @@ class _Builder:
             if size > 1 and dim is not None:
                 strides[dim] = stride
         return strided(array, self._shape, strides)
+
+
+def _batch(op: GatherOp, mapped: Mapped) -> Mapped:
+    """The space's dimensions of the index vectors, if the result's are `mapped`."""
+    offsets = op.offset_dims.get_values()
+    return tuple(to for d, to in enumerate(mapped) if d not in offsets)
+
+
+def _placeholder(value: SSAValue) -> Array:
+    """An array of the value's type without elements of its own."""
+    return np.broadcast_to(np.zeros((), _dtype(value)), _shape(value))
 
 
 def _shape(value: SSAValue) -> Shape:

@@ -31,8 +31,8 @@ from .code import LlvmFunction, Value
 from .complexes import Complex
 from .elements import (
     clamped,
-    load_at,
     load_element,
+    load_element_at,
     multiples,
     register_type,
     store_element,
@@ -386,10 +386,8 @@ class _Lowering:
         if node.starts:
             offset = self._offset(node, scope)
             if offset.lanes > 1:
-                if node.dtype.kind == "c":
-                    raise NoLoopNest
                 offset = offset + multiples(self.code, stride, lanes)
-                return load_at(self.code, pointer, offset, node.dtype, active)
+                return load_element_at(self.code, pointer, offset, node.dtype, active)
             pointer = self.code.moved(pointer, offset.text, 1)
         if rows := self._rows(array, scope):
             return load_rows(self.code, pointer, rows, node.dtype, lanes, active)
