@@ -186,7 +186,7 @@ def test_bounds_give_a_static_arena():
 
 def test_invalid_sizes_are_refused():
     def add(x: Any, y: Any) -> Any:
-        return x + y[1::2]
+        return jnp.sort(x) + jnp.sort(y[1::2])  # needs an arena
 
     n, *_ = export.symbolic_shape("n", constraints=["n >= 2", "n <= 64"])
     args = [_array(n), _array(2 * n + 1)]

@@ -143,7 +143,7 @@ def test_values(path: Path, tools: Tools) -> None:
 
 REFUSED = {
     **{
-        f"flow_{number:02}": r"passes on a memref.*--backend=mlir"
+        f"flow_{number:02}": r"forwards a memref.*--backend=mlir"
         for number in (0, 1, 2, 3, 5, 7, 8, 9, 12, 13)
     },
     **{f"flow_{number}": "blocks, expected one" for number in (15, 16, 17)},
@@ -152,7 +152,7 @@ REFUSED = {
         for number in (1, 3)
     },
     **{f"net_{number:02}": "expected static sizes" for number in (4, 5, 6, 9)},
-    "net_08": r"passes on a memref.*--backend=mlir",
+    "net_08": r"forwards a memref.*--backend=mlir",
 }
 """Programs that only the mlir backend runs, and the executor's reasons."""
 

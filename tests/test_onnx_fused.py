@@ -621,7 +621,7 @@ MISFITS: list[tuple[str, str, list[Any], dict[str, Any]]] = [
         {},
     ),
     (
-        "of (tensor<5xi32>, nothing, ",
+        "of types (tensor<5xi32>, nothing, ",
         "EmbedLayerNormalization",
         [below(9, 5), None, normal(9, 8), normal(7, 8), None, normal(8), normal(8)],
         {},
@@ -651,7 +651,7 @@ MISFITS: list[tuple[str, str, list[Any], dict[str, Any]]] = [
         STANDARD,
     ),
     (
-        "of (tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>)",
+        "of types (tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>)",
         *("Attention", [normal(5, 8)] * 3, STANDARD),
     ),
     (

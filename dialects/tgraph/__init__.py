@@ -7,6 +7,7 @@ widening.py     arithmetic on f8, f4, i4 and the like, in wider types
 elementwise.py  add, exponential, select, ...
 terms.py        arithmetic on values, independent of what computes it
 formulas.py     elementwise operations in terms of simpler ones
+complex_formulas.py   functions of complex numbers in terms of their parts
 shaping.py      constants, reshape, broadcast, transpose, slice, pad, device_copy
 bodies.py       sort, and reductions by a region on single elements
 random.py       random bits
