@@ -455,7 +455,7 @@ FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = 
             "pairs_of_bits": lambda x, n: x.T[:, :2].contiguous().view(torch.int64),
             "repeated": lambda x, n: torch.repeat_interleave(n, output_size=6),
             "fractional": lambda x, n: F.fractional_max_pool2d(
-                x[None], 2, None, (2, 3), None, False, x[None, :1, :2].sigmoid()
+                x[None], 2, (2, 3), None, False, x[None, :1, :2].sigmoid()
             ),
             "renormed": lambda x, n: torch.ops.aten.embedding_renorm(x, n, 1.0, 2.0),
             "labels": lambda x, n: F.multilabel_margin_loss(
