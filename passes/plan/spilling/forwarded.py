@@ -359,7 +359,7 @@ def _change(families: Sequence[_Family]) -> bool:
     for target in gone:
         if isinstance(target, BlockArgument) and not _is_first(target.owner):
             _erase(target)
-    for op in dict.fromkeys(op for each in gone if (op := _handing_on(each))):
+    for op in dict.fromkeys(op for each in gone if (op := _forwarding_op(each))):
         if isinstance(op, arith.SelectOp):
             Rewriter.erase_op(op)
         else:
@@ -539,7 +539,7 @@ def _ancestor_in(region: Region, op: Operation) -> Operation | None:
     return op
 
 
-def _handing_on(value: SSAValue) -> Operation | None:
+def _forwarding_op(value: SSAValue) -> Operation | None:
     """The operation whose result or region argument is `value`; None for an argument of
     a block of `cf`, which `_erase` has removed."""
     owner = value.owner
