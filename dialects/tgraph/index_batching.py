@@ -27,7 +27,7 @@ from .base import TensorOp, ints, is_static, tensor_type_of, value_shape, with_s
 from .canonicalization.positions import counts
 from .elements import limits
 from .indexing import GatherOp, ScatterOp, are_entries
-from .shaping import ConcatenateOp, SliceOp, TransposeOp
+from .shaping import ConcatenateOp, TransposeOp, plain_slice
 
 _DIMENSIONS: Mapping[type[TensorOp], Sequence[str]] = {
     GatherOp: (
@@ -116,15 +116,7 @@ class GatherOfCounted(RewritePattern):
         ):
             return
         stop = [vectors[batch[0]] if d == dim else n for d, n in enumerate(shape)]
-        part = SliceOp(
-            [operand],
-            result_types=[with_shape(types[0], stop)],
-            properties={
-                "start_indices": ints([0] * len(shape)),
-                "limit_indices": ints(stop),
-                "strides": ints([1] * len(shape)),
-            },
-        )
+        part = plain_slice(operand, [0] * len(shape), stop)
         offsets = op.offset_dims.get_values()
         others = iter([d for d in range(len(shape)) if d != dim])
         order = [next(others) if d in offsets else dim for d in range(len(shape))]

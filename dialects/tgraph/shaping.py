@@ -30,6 +30,7 @@ from .base import (
     TensorOp,
     bare,
     device_of,
+    ints,
     is_static,
     shape_of,
     tensor_type_of,
@@ -383,6 +384,22 @@ class SliceOp(ViewOp):
         types.same_element(0, 1)
         for dim, size in enumerate(shape_of(result)):
             types.set_size((1, dim), size)
+
+
+def plain_slice(
+    source: SSAValue, starts: Sequence[int], limits: Sequence[int]
+) -> SliceOp:
+    """The slice of `source` from `starts` up to `limits`, with strides of 1."""
+    sizes = [limit - start for start, limit in zip(starts, limits, strict=True)]
+    return SliceOp(
+        [source],
+        result_types=[with_shape(tensor_type_of(source.type), sizes)],
+        properties={
+            "start_indices": ints(starts),
+            "limit_indices": ints(limits),
+            "strides": ints([1] * len(sizes)),
+        },
+    )
 
 
 @irdl_op_definition

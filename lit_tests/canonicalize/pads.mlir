@@ -62,3 +62,14 @@ func.func @slice_and_pad(%x: tensor<4xf32>, %v: tensor<f32>) -> (tensor<5xf32>, 
   %1 = tgraph.slice %0 {start_indices = array<i64: 0>, limit_indices = array<i64: 3>, strides = array<i64: 1>} : (tensor<5xf32>) -> tensor<3xf32>
   func.return %0, %1 : tensor<5xf32>, tensor<3xf32>
 }
+
+// Scalars have no dimensions to pad. The attributes keep the operations.
+// CHECK-LABEL: func.func @scalars
+// CHECK-NEXT:    %0 = tgraph.slice %x {{.*}}tgraph.device = "cpu:0"
+// CHECK-NEXT:    %1 = tgraph.pad %0, %v {{.*}}tgraph.device = "cpu:0"
+// CHECK-NEXT:    func.return %1
+func.func @scalars(%x: tensor<f32>, %v: tensor<f32>) -> tensor<f32> {
+  %0 = tgraph.pad %x, %v {low = array<i64>, high = array<i64>, interior = array<i64>, tgraph.device = "cpu:0"} : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %1 = tgraph.slice %0 {start_indices = array<i64>, limit_indices = array<i64>, strides = array<i64>, tgraph.device = "cpu:0"} : tensor<f32>
+  func.return %1 : tensor<f32>
+}

@@ -57,8 +57,8 @@ from ...dialects.tgraph.shaping import (
     ConcatenateOp,
     ConstantOp,
     ReshapeOp,
-    SliceOp,
     ViewOp,
+    plain_slice,
 )
 from ...dialects.tgraph.structure import WhileOp
 from ..optional import OptionalPass
@@ -139,15 +139,7 @@ def _taken(
             properties={"slice_sizes": ints(sizes)},
         )
     ends = [number + size for number, size in zip(known, sizes, strict=True)]
-    return SliceOp(
-        [whole],
-        result_types=[type],
-        properties={
-            "start_indices": ints(known),
-            "limit_indices": ints(ends),
-            "strides": ints([1] * len(sizes)),
-        },
-    )
+    return plain_slice(whole, known, ends)
 
 
 def _is_not_constant(value: SSAValue) -> bool:

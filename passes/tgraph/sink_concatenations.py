@@ -78,6 +78,7 @@ from ...dialects.tgraph.shaping import (
     ConstantOp,
     PadOp,
     SliceOp,
+    plain_slice,
 )
 from ...dialects.tgraph.structure import FusionOp
 from .. import driver
@@ -573,16 +574,7 @@ class _Cluster:
             return self._insert(new, op)
         if box == _whole(value_shape(value)):
             return value
-        new = SliceOp(
-            [value],
-            result_types=[type],
-            properties={
-                "start_indices": ints([start for start, _ in box]),
-                "limit_indices": ints([end for _, end in box]),
-                "strides": ints([1] * len(box)),
-            },
-        )
-        return self._insert(new)
+        return self._insert(plain_slice(value, *zip(*box, strict=True)))
 
     def _insert(self, op: TensorOp, like: Operation | Block | None = None) -> SSAValue:
         op.location = (like if isinstance(like, Operation) else self._before).location

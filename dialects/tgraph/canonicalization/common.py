@@ -1,14 +1,12 @@
 """When canonicalization may replace an operation, and how."""
 
-from collections.abc import Sequence
-
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from ...compatibility import insert, replace
-from ..base import TensorOp, ints, is_static, tensor_type_of, with_shape
+from ..base import TensorOp, is_static, tensor_type_of
 from ..shaping import ConstantOp, SliceOp
 
 
@@ -70,20 +68,6 @@ def added(rewriter: PatternRewriter, op: TensorOp, new: TensorOp) -> SSAValue:
 def has_static_operands(op: TensorOp) -> bool:
     """Whether all operand sizes are numbers."""
     return all(is_static(tensor_type_of(value.type)) for value in op.inputs)
-
-
-def slice_of(source: SSAValue, starts: Sequence[int], limits: Sequence[int]) -> SliceOp:
-    """The slice of `source` from `starts` up to `limits`, with strides of 1."""
-    sizes = [limit - start for start, limit in zip(starts, limits, strict=True)]
-    return SliceOp(
-        [source],
-        result_types=[with_shape(tensor_type_of(source.type), sizes)],
-        properties={
-            "start_indices": ints(starts),
-            "limit_indices": ints(limits),
-            "strides": ints([1] * len(sizes)),
-        },
-    )
 
 
 def splat_number(value: SSAValue) -> float | None:

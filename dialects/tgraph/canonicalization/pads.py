@@ -10,7 +10,7 @@ from xdsl.pattern_rewriter import (
 )
 
 from ..base import ints, is_static, tensor_type_of, value_shape, with_shape
-from ..shaping import BroadcastInDimOp, PadOp, SliceOp
+from ..shaping import BroadcastInDimOp, PadOp, SliceOp, plain_slice
 from .common import (
     can_merge,
     has_static_operands,
@@ -18,7 +18,6 @@ from .common import (
     is_on_tensors,
     is_plain_slice,
     replace_with,
-    slice_of,
 )
 
 
@@ -51,7 +50,7 @@ class SliceInsteadOfNegativePad(RewritePattern):
         dims = zip(starts, limits, op.interior.get_values(), strict=True)
         if any(start > limit or inner for start, limit, inner in dims):
             return
-        kept = slice_of(source, starts, limits)
+        kept = plain_slice(source, starts, limits)
         amounts = ([max(amount, 0) for amount in side] for side in (low, high))
         insert_before(rewriter, op, kept)
         replace_with(rewriter, op, _padded(kept.result, number, *amounts))
@@ -70,7 +69,7 @@ class SlicesOfPad(RewritePattern):
         if not all(is_plain_slice(use.operation) for use in pad.result.uses):
             return
         source, number = pad.inputs
-        kept, amounts = list[tuple[int, int]](), list[tuple[int, int]]()
+        starts, limits, lows, highs = (list[int]() for _ in range(4))
         for start, limit, low, size in zip(
             op.start_indices.get_values(),
             op.limit_indices.get_values(),
@@ -82,15 +81,13 @@ class SlicesOfPad(RewritePattern):
                 return
             first, end = (min(max(at - low, 0), size) for at in (start, limit))
             before = min(max(low - start, 0), limit - start)
-            kept.append((first, end))
-            amounts.append((before, limit - start - before - (end - first)))
-        part = slice_of(source, *zip(*kept, strict=True))
+            starts.append(first)
+            limits.append(end)
+            lows.append(before)
+            highs.append(limit - start - before - (end - first))
+        part = plain_slice(source, starts, limits)
         insert_before(rewriter, op, part)
-        replace_with(
-            rewriter,
-            op,
-            _padded(part.result, number, *zip(*amounts, strict=True)),
-        )
+        replace_with(rewriter, op, _padded(part.result, number, lows, highs))
 
 
 def _has_static_sizes(pad: PadOp) -> bool:

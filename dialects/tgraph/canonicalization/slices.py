@@ -26,6 +26,7 @@ from ..shaping import (
     ConstantOp,
     ReshapeOp,
     SliceOp,
+    plain_slice,
 )
 from .common import (
     added,
@@ -37,7 +38,6 @@ from .common import (
     is_plain_slice,
     merge_with,
     replace_with,
-    slice_of,
     splat_integer,
 )
 
@@ -58,7 +58,7 @@ class DynamicSliceAtConstant(RewritePattern):
             for start, whole, size in zip(starts, shape, sizes, strict=True)
         ]
         limits = [*map(int.__add__, starts, sizes)]
-        replace_with(rewriter, op, slice_of(op.inputs[0], starts, limits))
+        replace_with(rewriter, op, plain_slice(op.inputs[0], starts, limits))
 
 
 class GatherOfOnePlace(RewritePattern):
@@ -76,7 +76,7 @@ class GatherOfOnePlace(RewritePattern):
         first = [0] * len(sizes)
         for dim in op.start_index_map.get_values():
             first[dim] = min(max(place, 0), shape_of(type)[dim] - sizes[dim])
-        part = slice_of(x, first, [*map(int.__add__, first, sizes)])
+        part = plain_slice(x, first, [*map(int.__add__, first, sizes)])
         dropped = op.collapsed_slice_dims.get_values()
         kept = [size for dim, size in enumerate(sizes) if dim not in dropped]
         window = ReshapeOp(

@@ -38,7 +38,12 @@ from ....dialects.tgraph.indexing import (
     DynamicUpdateSliceOp,
     GatherOp,
 )
-from ....dialects.tgraph.shaping import ConcatenateOp, ConstantOp, SliceOp
+from ....dialects.tgraph.shaping import (
+    ConcatenateOp,
+    ConstantOp,
+    SliceOp,
+    plain_slice,
+)
 from ....dialects.tgraph.structure import FusionOp, ReadOp, YieldOp
 from . import regions
 from .dimensions import body_dimensions, needs, shape_of
@@ -169,15 +174,7 @@ def slice_of(value: SSAValue, dim: int, rows: Rows) -> SliceOp:
     shape = shape_of(value)
     starts, limits = [0] * len(shape), list(shape)
     starts[dim], limits[dim] = rows
-    return SliceOp(
-        [value],
-        result_types=[resized(tensor_type_of(value.type), dim, rows[1] - rows[0])],
-        properties={
-            "start_indices": ints(starts),
-            "limit_indices": ints(limits),
-            "strides": ints([1] * len(shape)),
-        },
-    )
+    return plain_slice(value, starts, limits)
 
 
 def resized(type: AnyTensor, dim: int, size: int) -> AnyTensor:
