@@ -31,3 +31,19 @@ func.func @returned(%x: tensor<9x8xf32>, %i: tensor<6x1xi32>, %j: tensor<6x1xi32
   %2 = tgraph.negate %1 : tensor<6xf32>
   func.return %2, %0 : tensor<6xf32>, tensor<6x2xi32>
 }
+
+// An index vector may have one value as several entries.
+// CHECK-LABEL: func.func @corners
+// CHECK:         tgraph.dot_general
+// CHECK-NEXT:    %{{.*}} = tgraph.fusion
+// CHECK:           %[[at:.*]] = tgraph.concatenate %{{.*}}, %[[zero:.*]], %[[zero]] {{.*}}
+// CHECK-NEXT:      %{{.*}} = tgraph.gather %{{.*}}, %[[at]]
+func.func @corners(%x: tensor<8x2x8xf32>, %y: tensor<6x32xf32>, %i: tensor<6x1xi32>) -> tensor<6xf32> {
+  %0 = tgraph.dot_general %y, %y {lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>, lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 1>} : (tensor<6x32xf32>, tensor<6x32xf32>) -> tensor<6x6xf32>
+  %1 = tgraph.reduce %0 {kind = "add", dimensions = array<i64: 1>} : (tensor<6x6xf32>) -> tensor<6xf32>
+  %2 = tgraph.constant<0 : i32> : tensor<6x1xi32>
+  %3 = tgraph.concatenate %i, %2, %2 {dimension = 1 : i64} : (tensor<6x1xi32>, tensor<6x1xi32>, tensor<6x1xi32>) -> tensor<6x3xi32>
+  %4 = tgraph.gather %x, %3 {offset_dims = array<i64>, collapsed_slice_dims = array<i64: 0, 1, 2>, start_index_map = array<i64: 0, 1, 2>, index_vector_dim = 1 : i64, slice_sizes = array<i64: 1, 1, 1>} : (tensor<8x2x8xf32>, tensor<6x3xi32>) -> tensor<6xf32>
+  %5 = tgraph.multiply %4, %1 : tensor<6xf32>
+  func.return %5 : tensor<6xf32>
+}

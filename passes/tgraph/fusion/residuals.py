@@ -50,14 +50,16 @@ def repeats(value: SSAValue, elements: int) -> int:
 def _sources(values: Iterable[SSAValue]) -> Iterable[SSAValue]:
     """The values from which `values` are made by views, broadcasts, iotas and single
     numbers alone. None of them is such a value itself."""
-    found = dict.fromkeys(values)
-    for value in (queue := list(found)):  # grows
+    reached = dict.fromkeys(values)
+    sources: list[SSAValue] = []
+    for value in (queue := list(reached)):  # grows
         if isinstance(value, OpResult) and is_seen_through(op := value.op):
-            del found[value]
-            new = [v for v in operands_of(op) if v not in found]
-            found |= dict.fromkeys(new)
+            new = [v for v in dict.fromkeys(operands_of(op)) if v not in reached]
+            reached |= dict.fromkeys(new)
             queue += new
-    return found
+        else:
+            sources.append(value)
+    return sources
 
 
 class Crossing:
