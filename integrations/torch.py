@@ -14,7 +14,15 @@ PyTorch also draws the random numbers, with its own generator.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -56,6 +64,8 @@ class Roles(NamedTuple):
     donated: Collection[int] = ()
     released: Collection[int] = ()
     """The arguments whose tensors the caller does not keep."""
+    changed: Collection[int] = ()
+    """The arguments that AOTAutograd changes after the call."""
 
     def renumbered(self, given: Sequence[Any], taken: Sequence[Any]) -> Roles:
         """The roles of the arguments of a part of the graph.
@@ -64,10 +74,12 @@ class Roles(NamedTuple):
         arguments. An argument with other users is not donated to the part.
         """
         weights = {given[n] for n in self.weights}
+        changed = {given[n] for n in self.changed}
         donated = {given[n] for n in self.donated if len(given[n].users) == 1}
         return Roles(
             [n for n, node in enumerate(taken) if node in weights],
             [n for n, node in enumerate(taken) if node in donated],
+            changed=[n for n, node in enumerate(taken) if node in changed],
         )
 
 
@@ -90,7 +102,7 @@ def backend(
     ) -> Call:
         # Constants of the graph are real tensors.
         with import_module("torch._subclasses.fake_tensor").unset_fake_temporarily():
-            call = _call(graph, build, roles or Roles())
+            call = _call(graph, build, roles or Roles(changed=_changed_later()))
 
         def boxed(given: list[Any]) -> Sequence[Any]:
             return call(given)
@@ -99,7 +111,7 @@ def backend(
         return boxed
 
     def inference_compiler(graph: Graph, example_inputs: Sequence[Any]) -> Call:
-        return compiler(graph, example_inputs, Roles(weights=_weights(graph)))
+        return compiler(graph, example_inputs, _inference_roles(graph))
 
     def backward_compiler(graph: Graph, example_inputs: Sequence[Any]) -> Call:
         return compiler(graph, example_inputs, _backward_roles(graph))
@@ -134,6 +146,17 @@ class Builder:
         devices = {pool.device for pool in self._pools}
         self._pools += [pool for pool in run.pools if pool.device not in devices]
         return run
+
+
+def _inference_roles(graph: Graph) -> Roles:
+    return Roles(weights=_weights(graph), changed=_changed_later())
+
+
+def _changed_later() -> Collection[int]:
+    """The numbers of the arguments that the user's function changes. AOTAutograd writes
+    their new contents unless the graph does."""
+    metadata = _metadata()
+    return metadata.mutated_inp_runtime_indices if metadata else ()
 
 
 def _weights(graph: Graph) -> Collection[int]:
@@ -404,8 +427,9 @@ def _of_sizes(graph: Graph, given: Sequence[Any]) -> Graph:
 class _Program:
     """A graph as a compiled program, whose results are computed into new tensors.
 
-    An argument that the graph returns is not a result of the program. A value that the
-    graph returns twice is a single result. Arguments that the graph changes are the
+    An argument that the graph returns is not a result of the program, nor is a view of
+    an argument or of another result: PyTorch makes the view in each call. A value that
+    the graph returns twice is a single result. Arguments that the graph changes are the
     program's variables.
     """
 
@@ -415,14 +439,20 @@ class _Program:
         own = {copy: given for given, copy in changed_inputs(graph).items()}
         returned = [own.get(x, x) for x in output.args[0]]
         distinct = dict.fromkeys(x for x in returned if _is_node(x))
-        computed = [node for node in distinct if node not in given]
+        changed = {*own.values(), *(given[n] for n in roles.changed)}
+        views = _views(distinct, {*distinct, *given} - changed)
+        computed = [x for x in distinct if x not in given and x not in views]
         # Numbers and None, which the graph returns as they are.
         self._constants = [x for x in returned if not _is_node(x)]
         numbers = {node: n for n, node in enumerate((*given, *computed))}
         self._count = len(given)
         constants = count(len(numbers))
+        numbers |= zip(views, count(len(numbers) + len(self._constants)))
         self._returned = [
             numbers[x] if _is_node(x) else next(constants) for x in returned
+        ]
+        self._views = [
+            (numbers[node], numbers[view.base], view) for node, view in views.items()
         ]
         self._tensors = [n for n, node in enumerate(given) if _is_tensor(node)]
         with _taken_in_order(graph) as orders:
@@ -430,7 +460,9 @@ class _Program:
                 self._stored = [_Stored(node, strided) for node in computed]
             try:
                 nodes = [result.node for result in self._stored]
-                program = import_graph(graph, nodes, [given[n] for n in roles.donated])
+                viewed = {view.base for view in views.values()}
+                donated = [given[n] for n in roles.donated if given[n] not in viewed]
+                program = import_graph(graph, nodes, donated)
             finally:
                 for result in self._stored:
                     result.erase()
@@ -444,7 +476,8 @@ class _Program:
             if chosen
             else TensorProgram(build(program), makers, released)
         )
-        self._kept = sorted(n for n in set(self._returned) if n < len(given))
+        kept = {*self._returned, *(base for _, base, _ in self._views)}
+        self._kept = sorted(n for n in kept if n < len(given))
 
     def __call__(self, given: list[Any]) -> Sequence[Any]:
         values = {n: given[n] for n in self._kept}
@@ -457,7 +490,59 @@ class _Program:
             pairs = zip(self._stored, results, strict=True)
             results = [stored.finished(result) for stored, result in pairs]
         values |= enumerate([*results, *self._constants], self._count)
+        for number, base, view in self._views:
+            values[number] = view.of(values[base])
         return [values[n] for n in self._returned]
+
+
+class _View(NamedTuple):
+    """A result that is a view of an argument or of another result.
+
+    steps: the functions from the base to the view, each of a tensor or, if PyTorch
+        splits a tensor, of a list of tensors.
+    """
+
+    base: Any
+    steps: Sequence[Callable[[Any], Any]]
+
+    def of(self, tensor: Any) -> Any:
+        for step in self.steps:
+            tensor = step(tensor)
+        return tensor
+
+
+def _views(nodes: Iterable[Any], bases: Container[Any]) -> Mapping[Any, _View]:
+    """The nodes that PyTorch computes from one of `bases` by views alone. PyTorch may
+    compute with their strides and offsets in the memory of the base."""
+    found: dict[Any, _View] = {}
+    for node in nodes:
+        steps: list[Callable[[Any], Any]] = []
+        base = node
+        while _is_view(base):
+            steps.append(_step(base))
+            base = base.args[0]
+        if steps and base in bases:
+            found[node] = _View(base, steps[::-1])
+    return found
+
+
+def _step(node: Any) -> Callable[[Any], Any]:
+    function, (_, *arguments), options = node.target, node.args, node.kwargs
+    return lambda base: function(base, *arguments, **options)
+
+
+def _is_view(node: Any) -> bool:
+    """Whether the result of `node` shares the memory of its first operand in any
+    layout."""
+    if node.target is getitem:
+        return _is_view(node.args[0])
+    torch: Any = import_module("torch")
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    if node.target is torch.ops.aten.as_strided.default:
+        return False
+    aliases = [argument.alias_info for argument in node.target._schema.arguments[:1]]
+    return any(alias is not None and not alias.is_write for alias in aliases)
 
 
 @contextmanager

@@ -1004,6 +1004,32 @@ def test_run_time_checks_with_symbolic_sizes(
             compiled(x * 0)
 
 
+@pytest.mark.filterwarnings("error:PyTorch runs")
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_results_that_are_views(dynamic: bool) -> None:
+    """Views of arguments and of other results have the place in their memory that they
+    have in eager PyTorch."""
+
+    def function(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        h = x.relu()
+        y.mul_(2)
+        rest = x.split([1, 2])[1]
+        return rest.T, h, h[1:, 2:], h.T.flatten(), y[1:], x.expand(2, 3, 4)
+
+    compiled = torch.compile(function, backend="tensorplan", dynamic=dynamic)
+    for columns in (4, 4, 5) if dynamic else (4, 4):
+        x, y = torch.randn(3, columns), torch.randn(columns)
+        if columns == 5:
+            x = x[:, :4]
+        have, want = compiled(x, y.clone()), function(x, y)
+        for mine, other in zip(have, want, strict=True):
+            assert torch.equal(mine, other)
+            assert mine.stride() == other.stride()
+            assert mine.storage_offset() == other.storage_offset()
+        assert have[0]._base is not None
+        assert have[0].data_ptr() == want[0].data_ptr()
+
+
 def test_embeddings_of_limited_norm() -> None:
     """The weight changes in place."""
     tables = [nn.Embedding(9, 4, max_norm=1) for _ in range(2)]
