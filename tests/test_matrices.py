@@ -64,6 +64,7 @@ CASES = {
     "qr": ("", "2x5x3xE", "2x5x3xE 2x3xE"),
     "qr wide": ("", "3x5xE", "3x5xE 3xE"),
     "householder_product": ("", "2x5x3xE 2x2xE", "2x5x3xE"),
+    "hessenberg": ("", "2x5x5xE", "2x5x5xE 2x4xE"),
     "eigh": ("", "2x4x4xE", "2x4x4xE 2x4xR"),
     "eigh upper": ("lower = false", "4x4xE", "4x4xE 4xR"),
     "eig": ("", "2x4x4xE", "2x4xC 2x4x4xC 2x4x4xC"),
@@ -196,6 +197,20 @@ def test_factors_give_the_matrix(name: str, element: str) -> None:
     if name == "eig":
         left = np.swapaxes(got[1], -1, -2).conj()
         np.testing.assert_allclose(left @ x, values[..., None] * left, 1e-10, 1e-10)
+
+
+@pytest.mark.parametrize("element", ["f64", "complex<f64>"])
+def test_schur_forms(element: str) -> None:
+    """The kernel's form and the reference's give the matrix. They may differ."""
+    x = numbers((2, 5, 5), element)
+    text = program("schur", "", "2x5x5xE", "2x5x5xE 2x5x5xE", element)
+    for t, z in (tensorplan.compile(parse(text))(x), run_reference(parse(text), [x])):
+        np.testing.assert_allclose(z @ t @ z.conj().mT, x, 1e-10, 1e-10)
+        np.testing.assert_allclose(z @ z.conj().mT, np.eye(5)[None] + 0 * x, 0, 1e-10)
+        below = np.abs(np.diagonal(t, -1, -2, -1)) > 1e-10
+        assert not (below[:, 1:] & below[:, :-1]).any()
+        assert below.any() == (element == "f64")
+        np.testing.assert_allclose(np.tril(t, -2), 0 * x, 0, 1e-10)
 
 
 @pytest.mark.parametrize("name", ["cholesky", "eig", "eigh", "svd"])

@@ -29,6 +29,7 @@ from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 from xdsl.utils.exceptions import VerifyException
 
 from ...support.choices import one_of
+from ..sizes.dims import is_dynamic
 from ..sizes.symbolic import minimum
 from .base import AnyTensor, Shape, TensorOp, bare, shape_of, with_element, with_shape
 from .elements import real_element
@@ -243,6 +244,38 @@ class EigOp(FactorizationOp):
 
 
 @irdl_op_definition
+class HessenbergOp(FactorizationOp):
+    """The factor `h` of `q h q^H`, which is zero below the diagonal's lower neighbor,
+    with the Householder vectors of `q` in place of these zeros; and their scales."""
+
+    name = "tgraph.hessenberg"
+    ARITY: ClassVar = 1
+    FACTORS: ClassVar = 2
+
+    def factors(self, x: AnyTensor, *others: AnyTensor) -> Sequence[AnyTensor]:
+        *batch, size, _ = shape_of(_square(x))
+        if is_dynamic(size) or size < 1:
+            raise VerifyException(
+                f"operand 0 has type {bare(x)}, expected a static size of 1 or more"
+            )
+        return [x, with_shape(x, (*batch, size - 1))]
+
+
+@irdl_op_definition
+class SchurOp(FactorizationOp):
+    """The factors `t` and `z` of `z t z^H`, with a unitary `z` and an upper triangular
+    `t`. For a pair of complex eigenvalues of a real matrix, `t` has a block of two
+    rows on the diagonal."""
+
+    name = "tgraph.schur"
+    ARITY: ClassVar = 1
+    FACTORS: ClassVar = 2
+
+    def factors(self, x: AnyTensor, *others: AnyTensor) -> Sequence[AnyTensor]:
+        return [_square(x), x]
+
+
+@irdl_op_definition
 class SvdOp(FactorizationOp):
     """`u`, `s` and `v^H` of the singular value decomposition `u s v^H`, with `s` in
     descending order; `u` and `v` are square if `full_matrices`."""
@@ -272,9 +305,11 @@ MATRIX_OPS = (
     CholeskyOp,
     EigOp,
     EighOp,
+    HessenbergOp,
     HouseholderProductOp,
     LuOp,
     QrOp,
+    SchurOp,
     SvdOp,
     TriangularSolveOp,
 )

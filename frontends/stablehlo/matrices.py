@@ -138,6 +138,19 @@ def _geev(c: Conversion) -> Values:
     return (*parts, *vectors, *_succeeded(c))
 
 
+def _gehrd(c: Conversion) -> Values:
+    return (*_factors(c, matrices.HessenbergOp, [0, 1]), *_succeeded(c))
+
+
+def _gees(c: Conversion) -> Values:
+    """JAX does not read the eigenvalues, nor the number of selected ones."""
+    unused = c.op.results[2:-1]
+    if any(result.uses for result in unused):
+        raise Unsupported("with its eigenvalues")
+    found = _factors(c, matrices.SchurOp, [0, 1])
+    return (*found, *(c.inputs[0] for _ in unused), *_succeeded(c))
+
+
 def _gtsv(c: Conversion) -> Values:
     """The first three results, the overwritten diagonals, are unused."""
     if any(map(is_dynamic, shape_of(type_of(c.inputs[-1])))):
@@ -150,7 +163,9 @@ def _gtsv(c: Conversion) -> Values:
 
 
 ROUTINES: Mapping[str, Converter] = {
+    "gees": _gees,
     "geev": _geev,
+    "gehrd": _gehrd,
     "geqrf": _geqrf,
     "gesdd": _gesdd,
     "getrf": _getrf,

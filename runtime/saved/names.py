@@ -29,8 +29,9 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
         *(functions.combine_slices, functions.copy_slices),
         *(functions.put_part, functions.take_part, functions.take_sorted),
         functions.transform,
-        *(lapack.cholesky, lapack.eig, lapack.eigh, lapack.householder_product),
-        *(lapack.lu, lapack.qr, lapack.svd, lapack.triangular_solve),
+        *(lapack.cholesky, lapack.eig, lapack.eigh, lapack.hessenberg),
+        *(lapack.householder_product, lapack.lu, lapack.qr, lapack.schur, lapack.svd),
+        lapack.triangular_solve,
         *(special.divide, special.erf, special.erfc, special.expm1),
         *(special.log1p, special.popcnt),
     )

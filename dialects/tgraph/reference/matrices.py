@@ -63,20 +63,53 @@ def _lu(op: m.LuOp, x: Array) -> Sequence[Array]:
 
 
 def _qr(op: m.QrOp, x: Array) -> Sequence[Array]:
-    """Applies reflections `1 - scale v v^H`, with first element 1 in `v`, that make
-    each column real on the diagonal, and zero below it."""
+    """Applies reflections that make each column real on the diagonal, and zero below
+    it."""
     x = x.copy()
     scales = np.zeros(min(x.shape), x.dtype)
     for k in range(len(scales)):
-        first, below = x[k, k], x[k + 1 :, k].copy()
-        if not below.any() and not first.imag:
-            continue
-        norm = -np.copysign(np.linalg.norm(x[k:, k]), first.real)
-        scales[k] = (norm - first) / norm
-        v = np.concatenate([[1], below / (first - norm)]).astype(x.dtype)
+        norm, scales[k], v = _reflection(x[k:, k])
         x[k:, k:] -= scales[k].conj() * np.outer(v, v.conj() @ x[k:, k:])
         x[k, k], x[k + 1 :, k] = norm, v[1:]
     return [x, scales]
+
+
+def _reflection(column: Array) -> tuple[complex, complex, Array]:
+    """The reflection `1 - scale v v^H`, with first element 1 in `v`, whose adjoint
+    makes a column real in its first element, and zero below. Returns this element,
+    `scale` and `v`."""
+    first, below = column[0], column[1:].copy()
+    if not below.any() and not first.imag:
+        return first, 0, np.concatenate([[1], below]).astype(column.dtype)
+    norm = -np.copysign(np.linalg.norm(column), first.real)
+    v = np.concatenate([[1], below / (first - norm)]).astype(column.dtype)
+    return norm, (norm - first) / norm, v
+
+
+def _hessenberg(op: m.HessenbergOp, x: Array) -> Sequence[Array]:
+    """Applies reflections from both sides, as in a QR factorization of the rows below
+    the first."""
+    x = x.copy()
+    scales = np.zeros(len(x) - 1, x.dtype)
+    for k in range(len(scales)):
+        below = slice(k + 1, None)
+        norm, scales[k], v = _reflection(x[below, k])
+        x[:, below] -= scales[k] * np.outer(x[:, below] @ v, v.conj())
+        x[below, below] -= scales[k].conj() * np.outer(v, v.conj() @ x[below, below])
+        x[k + 1, k], x[k + 2 :, k] = norm, v[1:]
+    return [x, scales]
+
+
+def _schur(op: m.SchurOp, x: Array) -> Sequence[Array]:
+    """An orthonormal basis of the eigenvectors, one after the other. For a real matrix,
+    the real and the imaginary part span the space of a pair of eigenvectors."""
+    values, vectors = np.linalg.eig(x)
+    if x.dtype.kind != "c":
+        second = np.zeros(len(x), bool)
+        second[np.flatnonzero(np.imag(values) > 0) + 1] = True
+        vectors = np.where(second, np.imag(vectors), np.real(vectors))
+    z = np.linalg.qr(vectors)[0].astype(x.dtype)
+    return [z.conj().T @ x @ z, z]
 
 
 def _householder_product(
@@ -109,9 +142,11 @@ _FACTORS: Mapping[type[TensorOp], Callable[..., Any]] = {
     m.CholeskyOp: _cholesky,
     m.EigOp: _eig,
     m.EighOp: _eigh,
+    m.HessenbergOp: _hessenberg,
     m.HouseholderProductOp: _householder_product,
     m.LuOp: _lu,
     m.QrOp: _qr,
+    m.SchurOp: _schur,
     m.SvdOp: _svd,
     m.TriangularSolveOp: _triangular_solve,
 }

@@ -119,6 +119,30 @@ def eig(x: Array, values: Factor, left: Factor, right: Factor, work: Array) -> N
         _store(place, (values, left, right), found)
 
 
+def hessenberg(x: Array, out: Factor, scales: Factor, work: Array) -> None:
+    gehrd = routine("gehrd", x.dtype)
+    for place in np.ndindex(x.shape[:-2]):
+        work[...] = x[place]
+        _store(place, (out, scales), gehrd(work, overwrite_a=1)[:2])
+
+
+def schur(x: Array, out: Factor, vectors: Factor, work: Array) -> None:
+    gees = routine("gees", x.dtype)
+    asked = vectors is not None
+    for place in np.ndindex(x.shape[:-2]):
+        work[...] = x[place]
+        found = None
+        if np.isfinite(work).all():
+            t, *_, z, _, info = gees(_none, work, compute_v=asked, overwrite_a=1)
+            found = None if info else (t, z)
+        _store(place, (out, vectors), found)
+
+
+def _none(*eigenvalue: float) -> bool:
+    """Selects no eigenvalue to come first."""
+    return False
+
+
 def _complex(vectors: Array, values: Array) -> Array:
     """Complex eigenvectors. LAPACK stores the real and the imaginary part of a pair of
     a real matrix in neighboring columns."""

@@ -29,9 +29,11 @@ _ROUTINES: Mapping[type[m.MatrixOp], _Routine] = {
     m.CholeskyOp: (lapack.cholesky, lambda op: (bool(op.lower.value.data),)),
     m.EigOp: (lapack.eig, lambda op: ()),
     m.EighOp: (lapack.eigh, lambda op: (bool(op.lower.value.data),)),
+    m.HessenbergOp: (lapack.hessenberg, lambda op: ()),
     m.HouseholderProductOp: (lapack.householder_product, lambda op: ()),
     m.LuOp: (lapack.lu, lambda op: ()),
     m.QrOp: (lapack.qr, lambda op: ()),
+    m.SchurOp: (lapack.schur, lambda op: ()),
     m.SvdOp: (lapack.svd, lambda op: (bool(op.full_matrices.value.data),)),
     m.TriangularSolveOp: (lapack.triangular_solve, _flags),
 }
