@@ -58,6 +58,12 @@ CASES = {
         "5x40xf32",
         how("add", "", ": 0", ": 0", 2, BATCHING),
     ),
+    "index vectors without entries": (
+        "5x1xf32",
+        "25x5x0xi32",
+        "25x5xf32",
+        how("replace", "", ": 1", "", 2, BATCHING.translate({48: "1", 49: "0"})),
+    ),
 }
 
 

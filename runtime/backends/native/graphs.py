@@ -90,7 +90,7 @@ class ElementGraph:
         return {
             node.array: frozenset[int]().union(*(x.dims for x in node.operands))
             for node in self.nodes
-            if node.starts
+            if node.starts or node.is_scatter
         }
 
 
