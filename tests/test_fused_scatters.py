@@ -191,3 +191,28 @@ func.func @main(%x: tensor<9xf32>, %y: tensor<9xf32>) -> tensor<9xf32> {{
     (fusion,) = (op for op in module.walk() if isinstance(op, FusionOp))
     assert fusion.group()
     assert fusion.overwritable() == ([] if read else [0])
+
+
+def test_several_scatters_repeat_updates_and_indices() -> None:
+    """Each of two groups computes the updates and the indices, as each gather does in
+    the gradient of the distances between rows of a graph."""
+    text = """
+func.func @main(%x: tensor<200x8xf32>, %i: tensor<200xi32>)
+    -> (tensor<9x8xf32>, tensor<9x8xf32>) {
+  %u = tgraph.multiply %x, %x : tensor<200x8xf32>
+  %j = tgraph.negate %i : tensor<200xi32>
+  %v = tgraph.negate %u : tensor<200x8xf32>
+  %z = tgraph.constant<0.0 : f32> : tensor<9x8xf32>
+  %0 = tgraph.scatter %z, %j, %u {ROWS}
+    : (tensor<9x8xf32>, tensor<200xi32>, tensor<200x8xf32>) -> tensor<9x8xf32>
+  %1 = tgraph.scatter %z, %j, %v {ROWS}
+    : (tensor<9x8xf32>, tensor<200xi32>, tensor<200x8xf32>) -> tensor<9x8xf32>
+  func.return %0, %1 : tensor<9x8xf32>, tensor<9x8xf32>
+}""".replace("ROWS", ROWS)
+    module = parse(text)
+    planned = tensorplan.plan(module)
+    assert not planned_bytes(planned)
+    values = values_of(module)
+    want = run_reference(module, values)
+    for got in zip(Executable(planned)(*values), want, strict=True):
+        np.testing.assert_array_equal(*got)
