@@ -145,8 +145,9 @@ def moved(op: Operation) -> int:
 
 def moved_by(group: Fused) -> int:
     """The bytes that a group of operations reads and writes once it is a fusion."""
-    total = _bytes(group.root.result)
-    if not any(isinstance(op, DynamicSliceOp | GatherOp) for op in group.ops):
+    total = _written(group.root, _bytes)
+    in_part = DynamicSliceOp, GatherOp, ScatterOp
+    if not any(isinstance(op, in_part) for op in group.ops):
         return total + sum(map(_bytes, group.inputs))
     for value in group.inputs:
         readers = [op for op in group.ops if value in operands_of(op)[0]]
@@ -159,19 +160,22 @@ def _moved(op: Operation, of: "_Bytes") -> int:
         return 0
     if isinstance(op, DynamicUpdateSliceOp):  # in place
         return 2 * of(op.inputs[1])
-    if isinstance(op, ScatterOp):
-        return 3 * of(op.inputs[2]) + of(op.inputs[1])
     if not isinstance(op, TensorOp):
         return sum(map(of, dict.fromkeys((*op.operands, *op.results))))
     return _written(op, of) + sum(_read(op, of))
 
 
 def _written(op: TensorOp, of: "_Bytes") -> int:
-    """The bytes that are written to the results."""
+    """The bytes that are written to the results, and read again by scatters."""
     if isinstance(op, FusionOp):
         computed, update = ending(op.yielded[0])
         if update is not None:
             return of(computed)
+        if isinstance(root := computed.owner, ScatterOp):
+            return _written(root, of)
+    if isinstance(op, ScatterOp):  # in place
+        is_filled = isinstance(op.inputs[0].owner, ConstantOp)
+        return 2 * of(op.inputs[2]) + (of(op.inputs[0]) if is_filled else 0)
     return sum(map(of, op.res or op.outs))
 
 
@@ -478,7 +482,7 @@ def _bytes_of_parts(ops: Sequence[Operation], value: SSAValue, of: _Bytes) -> in
 
 def _bytes_of_part(op: Operation, value: SSAValue, of: _Bytes) -> int:
     """The bytes of operand `value` that an operation reads."""
-    if isinstance(op, DynamicUpdateSliceOp) and value is op.inputs[0]:
+    if isinstance(op, DynamicUpdateSliceOp | ScatterOp) and value is op.inputs[0]:
         return 0  # in place
     if isinstance(op, TensorOp) and _reads_part(op, value):
         return of((op.res or op.outs)[0])

@@ -45,7 +45,11 @@ from ..dialects.memory import (
 )
 from ..dialects.tgraph.base import is_static, shape_of, tensor_type_of
 from ..dialects.tgraph.elementwise import ElementwiseOp
-from ..dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
+from ..dialects.tgraph.indexing import (
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    ScatterOp,
+)
 from ..dialects.tgraph.reducing import ReduceOp
 from ..dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ReshapeOp
 from ..dialects.tgraph.structure import FusionOp
@@ -504,6 +508,11 @@ def _dependence(fusion: FusionOp, index: int) -> _Dependence:
                 continue
             if whole in op.operands:
                 return _Dependence.ANYTHING
+        if isinstance(op, ScatterOp):  # combines elements of operand 0 with the others
+            first, *others = (values[value] for value in op.inputs)
+            is_alone = all(other is _Dependence.NOTHING for other in others)
+            values[op.result] = first if is_alone else _Dependence.ANYTHING
+            continue
         for result in op.results:
             values[result] = _step(op, most, one_kind=len(rows) == 1)
     return values[fusion.yielded[0]]

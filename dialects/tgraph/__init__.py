@@ -21,6 +21,7 @@ structure.py    read and assign of variables, fusion, while, if
 signature.py    inputs and results in the caller's order
 reference/      the meaning of each operation, in plain NumPy
 fusing.py       the operations that a fusion may contain without storing them
+bounds.py       the bounds of integers, from the operations that compute them
 rewrites.py     the rewrites of `canonicalize`: canonicalization/,
                 folding.py, index_batching.py, narrowing.py, unused.py
 """

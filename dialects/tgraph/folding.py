@@ -9,16 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from math import copysign, inf
 from typing import TypeAlias, cast
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, i1
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from ..compatibility import replace
 from ..diagnostics import LocatedError
 from . import elementwise as ops
-from .base import TensorOp, is_static, tensor_type_of, value_element, value_shape
-from .elements import holds, is_float, is_integer, limits, width_and_sign
-from .shaping import BroadcastInDimOp, ConstantOp, IotaOp
+from .base import TensorOp, is_static, tensor_type_of, value_element
+from .bounds import NEGATED, always, bounds
+from .elements import holds, is_float, is_integer, width_and_sign
+from .shaping import ConstantOp
 
 Number: TypeAlias = IntegerAttr | FloatAttr
 Numbers: TypeAlias = Sequence[Number | None]
@@ -181,60 +182,31 @@ def _holds_for_equals(op: TensorOp) -> bool:
     return cast(ops.CompareOp, op).direction.data in ("EQ", "LE", "GE")
 
 
-_NOT = {"EQ": "NE", "NE": "EQ", "LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT"}
-
-
 def _decided(op: TensorOp, numbers: Numbers) -> TensorOp | None:
     """A comparison of integers with disjoint or fixed ranges -> 0 or 1."""
-    type, between = tensor_type_of(op.result.type), list(map(_bounds, op.operands))
-    if None in between or not is_static(type):
+    type = tensor_type_of(op.result.type)
+    if not is_integer(value_element(op.operands[0])) or not is_static(type):
         return None
-    left, right = cast(Sequence[tuple[int, int]], between)
+    left, right = map(bounds, op.operands)
     direction = cast(ops.CompareOp, op).direction.data
     for holds_always in (True, False):
-        if _always(direction if holds_always else _NOT[direction], left, right):
+        if always(direction if holds_always else NEGATED[direction], left, right):
             element = cast(IntegerType, type.element_type)
             return ConstantOp(IntegerAttr(int(holds_always), element), type)
     return None
 
 
-def _always(direction: str, left: tuple[int, int], right: tuple[int, int]) -> bool:
-    """Whether a comparison holds for all integers in these ranges, ends included."""
-    (least, most), (lower, upper) = left, right
-    match direction:
-        case "LT":
-            return most < lower
-        case "LE":
-            return most <= lower
-        case "GT":
-            return least > upper
-        case "GE":
-            return least >= upper
-        case "NE":
-            return most < lower or least > upper
-        case _:
-            return least == most == lower == upper
-
-
-def _bounds(value: SSAValue) -> tuple[int, int] | None:
-    """The smallest and the largest element of a constant of one number, an iota, or a
-    broadcast of these; None for other values."""
-    number, op = _number(value), value.owner
-    if isinstance(number, IntegerAttr):
-        width, signed = width_and_sign(number.type)
-        exact = number.value.data & _all_ones(width, signed)
-        if exact & _lowest(width, signed):
-            exact -= 1 << width
-        return exact, exact
-    if isinstance(op, BroadcastInDimOp) and not op.outs:
-        return _bounds(op.inputs[0])
-    if not isinstance(op, IotaOp) or op.outs or not is_integer(value_element(value)):
+def _of_truth(op: TensorOp, numbers: Numbers) -> SSAValue | TensorOp | None:
+    """x == true, x != false -> x; x == false, x != true -> not x."""
+    direction = cast(ops.CompareOp, op).direction.data
+    if value_element(op.operands[0]) != i1 or direction not in ("EQ", "NE"):
         return None
-    size = value_shape(value)[op.dimension.value.data]
-    if not is_static(tensor_type_of(value.type)):
-        return None
-    most = max(size - 1, 0)
-    return (0, most) if most <= limits(value_element(value))[1] else None
+    for number, other in zip(numbers, reversed(op.operands), strict=True):
+        if number is not None:
+            if bool(number.value.data) == (direction == "EQ"):
+                return other
+            return ops.NotOp((other,), result_types=(op.result.type,))
+    return None
 
 
 def _involution(op: TensorOp, numbers: Numbers) -> SSAValue | None:
@@ -299,7 +271,7 @@ _RULES: Mapping[type[TensorOp], Sequence[Rule]] = {
     ops.AddOp: (_neutral(_zero, -0.0),),
     ops.AndOp: (_neutral(_all_ones), _absorbing(_zero), _idempotent),
     ops.BitcastConvertOp: (_recast,),
-    ops.CompareOp: (_of_itself(_holds_for_equals), _decided),
+    ops.CompareOp: (_of_itself(_holds_for_equals), _decided, _of_truth),
     ops.ConvertOp: (_converted,),
     ops.DivideOp: (_neutral(_one, 1.0, (_RIGHT,)),),
     ops.ImagOp: (_part,),

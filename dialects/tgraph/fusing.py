@@ -7,13 +7,15 @@ LOOP         elementwise operations, all of the result's shape, on leaves: argum
 CONTRACTION  one `dot_general` or `convolution` of leaves, of the result's shape, then
              elementwise operations of that shape
 REDUCTION    elementwise operations of one shape, then one `reduce` of any dimensions
+SCATTER      elementwise operations and gathers of one shape, then one `scatter` of them
+             into a leaf, at indices that are leaves or that the group computes
 ROWS         elementwise operations and `reduce`s of whole rows: all values either have
              the full shape `(R, C)` or hold one number for each row, `(R)` or
              `(R, 1)`; broadcasts expand these to the full shape (softmax, layer norm)
 
-Operations that only compute indices of a group's gathers may have any shape. They are
-elementwise operations, gathers, broadcasts of these, and concatenations of the entries
-of index vectors.
+Operations that only compute indices of a group's gathers and scatter may have any
+shape. They are elementwise operations, gathers, broadcasts of these, and concatenations
+of the entries of index vectors.
 
 A group has one result, that of its root. A group may end with an update, which writes
 the root's result into a tensor, as a slice at a dynamic start. It may read the slice
@@ -40,7 +42,13 @@ from .base import (
     without_ones,
 )
 from .elementwise import ElementwiseOp
-from .indexing import DynamicSliceOp, DynamicUpdateSliceOp, GatherOp, are_entries
+from .indexing import (
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    GatherOp,
+    ScatterOp,
+    are_entries,
+)
 from .reducing import ConvolutionOp, DotGeneralOp, ReduceOp
 from .shaping import (
     BroadcastInDimOp,
@@ -59,6 +67,7 @@ class Form(Enum):
     LOOP = auto()
     CONTRACTION = auto()
     REDUCTION = auto()
+    SCATTER = auto()
     ROWS = auto()
 
 
@@ -72,27 +81,27 @@ class Role(Flag):
     ELEMENT = auto()
     """As an element, at the position or in the row that is being written."""
     INDEX = auto()
-    """As an index of a gather, maybe at other positions."""
+    """As an index of a gather or scatter, maybe at other positions."""
 
 
 def overwritable(
-    in_place: Callable[[Operation], bool],
+    in_place: Callable[[Use], bool],
     result: AnyTensor,
-    inputs: Iterable[tuple[Attribute, Iterable[Operation]]],
+    inputs: Iterable[tuple[Attribute, Iterable[Use]]],
 ) -> Sequence[int]:
     """The inputs of a group whose memory its result may take over: they have the
     result's shape and element size, and all members that read them do so in place
     (`Group.reads_in_place`).
 
-    inputs: for each input, the type and the members that read it.
+    inputs: for each input, the type and its uses by members.
     """
     size = element_bytes(result.element_type)
     return [
         index
-        for index, (type, readers) in enumerate(inputs)
+        for index, (type, uses) in enumerate(inputs)
         if (tensor := tensor_type_of(type)).shape == result.shape
         and element_bytes(tensor.element_type) == size
-        and all(map(in_place, readers))
+        and all(map(in_place, uses))
     ]
 
 
@@ -113,6 +122,7 @@ class Group:
         self.contractions: list[Shape] = []
         self._is_grouped = False  # whether a convolution has feature or batch groups
         self._gathers = False
+        self._scattered: Shape | None = None  # the updates of the scatter at the root
         self._roles: dict[Operation, Role] = {}
         self._take(root)
 
@@ -129,6 +139,8 @@ class Group:
         if Role.ELEMENT not in role:
             return is_elementwise or isinstance(op, GatherOp)
         if isinstance(op, GatherOp) and (spreads or self.contractions):
+            return False
+        if isinstance(op, ScatterOp):
             return False
         if is_elementwise and not spreads and _shape(op) in self.shapes:
             return True
@@ -174,6 +186,8 @@ class Group:
         elif isinstance(op, ReduceOp):
             shape = shape_of(tensor_type_of(op.operands[0].type))
             self.reductions.append((shape, sorted(op.dimensions.get_values())))
+        elif isinstance(op, ScatterOp):
+            self._scattered = value_shape(op.inputs[2])
         else:
             self.contractions.append(_shape(op))
             self._is_grouped = isinstance(op, ConvolutionOp) and op.groups > 1
@@ -188,6 +202,10 @@ class Group:
                 shape == result for shape in self.shapes
             )
             return Form.CONTRACTION if is_alone and is_one else None
+        if self._scattered is not None:
+            is_alone = not (self.reductions or self.spreads)
+            is_one = all(shape == self._scattered for shape in self.shapes)
+            return Form.SCATTER if is_alone and is_one else None
         if not self.reductions:
             is_loop = not self.spreads and list(self.shapes) == [result]
             return Form.LOOP if is_loop else None
@@ -200,10 +218,13 @@ class Group:
             return Form.REDUCTION
         return Form.ROWS if self.rows is not None else None
 
-    def reads_in_place(self, op: Operation) -> bool:
-        """Whether a member reads its operands of the result's shape only at the
-        position, or in the row, that is being written. The result may take over the
-        memory of such an operand."""
+    def reads_in_place(self, use: Use) -> bool:
+        """Whether a member reads an operand of the result's shape only at the position,
+        or in the row, that is being written. The result may take over the memory of
+        such an operand."""
+        op = use.operation
+        if isinstance(op, ScatterOp):
+            return op is self.root and use.index == 0
         role = self._roles.get(op, Role.ELEMENT)
         return isinstance(op, self._in_place) and Role.INDEX not in role
 
@@ -235,17 +256,18 @@ class Group:
                 return ()
             values: list[SSAValue] = [read.result]
             for value in values:
-                for user in (use.operation for use in value.uses):
+                for inner in value.uses:
+                    user = inner.operation
                     if isinstance(user, ViewOp) and keeps_sizes(user):
                         values += user.res
-                    elif not self.reads_in_place(user):
+                    elif not self.reads_in_place(inner):
                         return ()
         return (whole.index,) if isinstance(whole, BlockArgument) else ()
 
     @property
     def rows(self) -> int | None:
         """The number of leading dimensions that index rows; None without rows."""
-        if self.contractions:
+        if self.contractions or self._scattered is not None:
             return None
         shapes = self.shapes | {s: None for pair in self.spreads for s in pair[:2]}
         if self.reductions:
@@ -284,36 +306,42 @@ def _shape(op: TensorOp) -> Shape:
 
 def is_index_vector(op: Operation) -> TypeGuard[ConcatenateOp]:
     """Whether an operation on tensors concatenates single entries of index vectors, for
-    gathers alone."""
+    gathers and scatters alone."""
     if not isinstance(op, ConcatenateOp) or not op.res:
         return False
     uses = list(op.res[0].uses)
     return len(uses) > 0 and all(
-        isinstance(gather := use.operation, GatherOp)
+        isinstance(reader := use.operation, GatherOp | ScatterOp)
         and use.index == 1
-        and are_entries(op, gather.index_vector_dim.value.data)
+        and are_entries(op, reader.index_vector_dim.value.data)
         for use in uses
     )
 
 
 def is_index(use: Use) -> bool:
-    """Whether a value is used as the indices of a gather in a form in which a group may
-    compute them: the index vectors have one entry, or are concatenated from entries."""
-    gather = use.operation
-    if not isinstance(gather, GatherOp) or use.index != 1:
+    """Whether a value is used as the indices of a gather or scatter in a form in which
+    a group may compute them: the index vectors have one entry, or are concatenated from
+    entries."""
+    reader = use.operation
+    if not isinstance(reader, GatherOp | ScatterOp) or use.index != 1:
         return False
-    indices = gather.inputs[1]
+    indices = reader.inputs[1]
     if isinstance(indices.owner, Operation) and is_index_vector(indices.owner):
         return True
-    dim = gather.index_vector_dim.value.data
+    dim = reader.index_vector_dim.value.data
     return (*value_shape(indices), 1)[dim] == 1
 
 
-CONTRACTIONS = (DotGeneralOp, ConvolutionOp)
-OF_LEAVES = (*CONTRACTIONS, GatherOp)
-"""Operations in groups whose operands must be leaves, except for indices."""
+def needs_leaf(use: Use) -> bool:
+    """Whether a member can only read this operand if it is a leaf."""
+    op = use.operation
+    if isinstance(op, ScatterOp) and use.index == 2:
+        return False
+    return isinstance(op, (*CONTRACTIONS, GatherOp, ScatterOp)) and not is_index(use)
 
-COMPUTED = (ElementwiseOp, ReduceOp, *OF_LEAVES)
+
+CONTRACTIONS = (DotGeneralOp, ConvolutionOp)
+COMPUTED = (ElementwiseOp, ReduceOp, GatherOp, ScatterOp, *CONTRACTIONS)
 """Operations that groups consist of."""
 
 LEAVES = (ConstantOp, FullLikeOp, IotaOp)
@@ -398,8 +426,7 @@ def group_of(body: Block, result: SSAValue) -> Group | None:
         if not isinstance(op, COMPUTED):
             return None
         for use in (Use(op, n) for n in range(len(operands_of(op)))):
-            is_leaf = op.operands[use.index] in leaves
-            if isinstance(op, OF_LEAVES) and not is_leaf and not is_index(use):
+            if op.operands[use.index] not in leaves and needs_leaf(use):
                 return None
         if group is None:
             group = Group(op)

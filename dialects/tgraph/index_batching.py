@@ -1,6 +1,7 @@
 """Rewrites gathers and scatters whose indices enumerate a dimension.
 
-If all index vectors of a gather do, it takes a slice. Otherwise, the enumerated
+If all index vectors of a gather do, or are constants at equal distances, it takes a
+slice. Otherwise, the enumerated
 dimension becomes a batch dimension:
 
     %i = tgraph.concatenate %rows, %labels ... : ... -> tensor<8x2xi32>
@@ -16,6 +17,7 @@ batch hits no element twice.
 """
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType
@@ -24,10 +26,20 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from ..compatibility import insert, replace
 from .base import TensorOp, ints, is_static, tensor_type_of, value_shape, with_shape
+from .bounds import integers_of
 from .canonicalization.positions import counts
 from .elements import limits
+from .fusing import keeps_sizes
 from .indexing import GatherOp, ScatterOp, are_entries
-from .shaping import ConcatenateOp, TransposeOp, plain_slice
+from .shaping import (
+    BroadcastInDimOp,
+    ConcatenateOp,
+    ConstantOp,
+    ReshapeOp,
+    ReverseOp,
+    SliceOp,
+    TransposeOp,
+)
 
 _DIMENSIONS: Mapping[type[TensorOp], Sequence[str]] = {
     GatherOp: (
@@ -94,8 +106,8 @@ class BatchOfIndices(RewritePattern):
 
 
 class GatherOfCounted(RewritePattern):
-    """gather of whole slices at 0, 1, ... -> a slice and a transpose, which are views:
-    positions of an embedding, `table[arange(8)]`."""
+    """gather of whole slices at equal distances -> a slice, a reverse and a transpose,
+    which are views: an embedding's positions `table[arange(8)]`, or `x[:, [1, 0]]`."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         assert isinstance(op, GatherOp)
@@ -111,23 +123,59 @@ class GatherOfCounted(RewritePattern):
             len(batch) != 1
             or op.collapsed_slice_dims.get_values() != (dim,)
             or list(op.slice_sizes.get_values()) != whole
-            or vectors[batch[0]] > shape[dim]
-            or not _counted(indices, vectors[batch[0]], op.index_vector_dim.value.data)
+            or (places := _progression(indices, batch[0])) is None
+            or not 0 <= min(places) <= max(places) < shape[dim]
         ):
             return
-        stop = [vectors[batch[0]] if d == dim else n for d, n in enumerate(shape)]
-        part = plain_slice(operand, [0] * len(shape), stop)
+        type = with_shape(
+            types[0], [len(places) if d == dim else n for d, n in enumerate(shape)]
+        )
+        starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+        starts[dim], limits[dim] = min(places), max(places) + 1
+        strides[dim] = abs(places.step)
+        part = {"start_indices": starts, "limit_indices": limits, "strides": strides}
+        made: list[TensorOp] = [
+            SliceOp(
+                [operand],
+                result_types=[type],
+                properties={name: ints(numbers) for name, numbers in part.items()},
+            )
+        ]
+        if places.step < 0:
+            along = {"dimensions": ints([dim])}
+            made.append(
+                ReverseOp(made[0].results, result_types=[type], properties=along)
+            )
         offsets = op.offset_dims.get_values()
         others = iter([d for d in range(len(shape)) if d != dim])
         order = [next(others) if d in offsets else dim for d in range(len(shape))]
-        new = TransposeOp(
-            [insert(rewriter, part).result],
-            result_types=[op.result.type],
-            properties={"permutation": ints(order)},
+        made.append(
+            TransposeOp(
+                made[-1].results,
+                result_types=[op.result.type],
+                properties={"permutation": ints(order)},
+            )
         )
-        for made in (part, new):
-            made.location, made.attributes = op.location, {**op.attributes}
-        replace(rewriter, op, new)
+        for new in made:
+            new.location, new.attributes = op.location, {**op.attributes}
+        for new in made[:-1]:
+            insert(rewriter, new)
+        replace(rewriter, op, made[-1])
+
+
+def _progression(indices: SSAValue, along: int) -> range | None:
+    """The indices along a dimension, the only one of a size other than 1, if they are
+    known and at equal distances."""
+    size, op = value_shape(indices)[along], indices.owner
+    if not size or prod(value_shape(indices)) != size:
+        return None
+    while isinstance(op, ReshapeOp | BroadcastInDimOp) and keeps_sizes(op):
+        op = op.inputs[0].owner
+    if isinstance(op, ConstantOp) and (numbers := integers_of(op)):
+        step = numbers[1] - numbers[0]
+        places = range(numbers[0], numbers[0] + size * step, step or 1)
+        return places if [*places] == numbers else None
+    return range(size) if _counted(indices, size, -1) else None
 
 
 def _counted(entry: SSAValue, size: int, vector_dim: int) -> Sequence[int]:

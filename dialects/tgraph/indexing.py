@@ -199,6 +199,7 @@ class ScatterOp(TensorOp):
 
     name = "tgraph.scatter"
     ARITY: ClassVar = 3
+    PATTERN: ClassVar = Pattern.REDUCTION
 
     DEFAULTS: ClassVar = {
         "input_batching_dims": ints(()),

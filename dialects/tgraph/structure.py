@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import StringAttr, TensorType, i1
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue, Use
 from xdsl.irdl import (
     IRDLOperation,
     ParamAttrConstraint,
@@ -129,8 +129,8 @@ class YieldOp(IRDLOperation, metaclass=Kind):
         super().__init__(operands=[values])
 
 
-def _yields(op: Operation) -> bool:
-    return isinstance(op, YieldOp)
+def _yields(use: Use) -> bool:
+    return isinstance(use.operation, YieldOp)
 
 
 @irdl_op_definition
@@ -186,7 +186,9 @@ class FusionOp(TensorOp):
         operation writes it. The same holds for operations after a contraction, which
         are computed for a part of its result at a time. A group that ends with an
         update may overwrite the updated tensor, if it reads nothing of it but the slice
-        that it replaces, and that only at the position or in the row being written.
+        that it replaces, and that only at the position or in the row being written. A
+        group that ends with a scatter may overwrite the scatter's operand, if it reads
+        this operand nowhere else.
         """
         group = self.group()
         if group is not None and group.update is not None:
@@ -197,7 +199,7 @@ class FusionOp(TensorOp):
             in_place = _yields
         else:
             return ()
-        read = ((a.type, [u.operation for u in a.uses]) for a in self.body.block.args)
+        read = ((a.type, a.uses) for a in self.body.block.args)
         return overwritable(in_place, self.declared[0], read)
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:

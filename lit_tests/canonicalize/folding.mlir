@@ -189,3 +189,29 @@ func.func @positions_are_ordered() -> (tensor<2x8xi1>, tensor<2x8xi1>, tensor<2x
   %5 = tgraph.compare %wide, %none {direction = "LT"} : (tensor<200xi8>, tensor<200xi8>) -> tensor<200xi1>
   func.return %1, %2, %3, %4, %5 : tensor<2x8xi1>, tensor<2x8xi1>, tensor<2x8xi1>, tensor<2x8xi1>, tensor<200xi1>
 }
+
+// Comparisons with what is known of the numbers: NumPy's `i % 9` is not negative, so its
+// negative indices need no code. (The first select belongs to the remainder.)
+// CHECK-LABEL: func.func @indices_from_the_end
+// CHECK:         %[[AT:.*]] = tgraph.select
+// CHECK-NEXT:    func.return %[[AT]], %u
+func.func @indices_from_the_end(%i: tensor<4xi32>, %u: tensor<4xui8>) -> (tensor<4xi32>, tensor<4xui8>) {
+  %zero = tgraph.constant<0 : i32> : tensor<4xi32>
+  %nine = tgraph.constant<9 : i32> : tensor<4xi32>
+  %false = tgraph.constant<false> : tensor<4xi1>
+  %0 = tgraph.remainder %i, %nine : tensor<4xi32>
+  %1 = tgraph.compare %0, %zero {direction = "NE"} : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi1>
+  %2 = tgraph.compare %0, %zero {direction = "LT"} : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi1>
+  %3 = tgraph.compare %nine, %zero {direction = "LT"} : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi1>
+  %4 = tgraph.compare %2, %3 {direction = "NE"} : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>
+  %5 = tgraph.and %1, %4 : tensor<4xi1>
+  %6 = tgraph.add %0, %nine : tensor<4xi32>
+  %7 = tgraph.select %5, %6, %0 : (tensor<4xi1>, tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+  %8 = tgraph.compare %7, %zero {direction = "LT"} : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi1>
+  %9 = tgraph.add %7, %nine : tensor<4xi32>
+  %10 = tgraph.select %8, %9, %7 : (tensor<4xi1>, tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+  %none = tgraph.constant<0 : ui8> : tensor<4xui8>
+  %11 = tgraph.compare %u, %none {direction = "LT"} : (tensor<4xui8>, tensor<4xui8>) -> tensor<4xi1>
+  %12 = tgraph.select %11, %none, %u : (tensor<4xi1>, tensor<4xui8>, tensor<4xui8>) -> tensor<4xui8>
+  func.return %10, %12 : tensor<4xi32>, tensor<4xui8>
+}

@@ -15,14 +15,16 @@
     }
 
 Values inside a group are never stored. A group is a chain of elementwise operations, a
-contraction followed by such a chain, such a chain followed by a reduction, or whole
-rows with their reductions, as in softmax (`dialects/tgraph/fusing.py`). The pass finds
-groups by post-dominators, as TVM Relay does, or by NNVM's scans. Broadcasts, constants
-with a single number, and iotas cost nothing to repeat, so every group that reads them
-gets its own copy. A group reads a slice at a dynamic start directly from the sliced
-tensor, such as a layer's weights from the weights of all layers (`fusion/slices.py`).
-It also reads gathered rows directly, such as rows of an embedding, and computes their
-indices from the values that these depend on.
+contraction followed by such a chain, such a chain followed by a reduction or a scatter,
+or whole rows with their reductions, as in softmax (`dialects/tgraph/fusing.py`). The
+pass finds groups by post-dominators, as TVM Relay does, or by NNVM's scans. Broadcasts,
+constants with a single number, and iotas cost nothing to repeat, so every group that
+reads them gets its own copy. A group reads a slice at a dynamic start directly from the
+sliced tensor, such as a layer's weights from the weights of all layers
+(`fusion/slices.py`). It also reads gathered rows directly, such as rows of an
+embedding, and computes their indices from the values that these depend on. A group that
+ends in a scatter computes indices and updates where the scatter reads them, in the
+scatter's order.
 The pass never fuses operations with different `tgraph.device`, `tgraph.group`, or
 `tgraph.stream` attributes, and a group inherits these attributes from its members.
 

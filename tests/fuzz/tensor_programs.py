@@ -516,6 +516,10 @@ class Builder:
             {"value": self.number_attribute(element(x))},
             to=[TensorType(element(x), (count, *shape_of(x)[1:]))],
         )
+        indices = self.indices(count, 1)
+        if self.random.random() < 0.5:  # a group computes them
+            indices = self.emit(ew.AddOp, [indices, self.indices(count, 1)])
+            updates = self.emit(ew.AddOp, [updates, updates])
         how: dict[str, Attribute] = {
             "kind": StringAttr(self.pick(["replace", "add", "maximum"])),
             "update_window_dims": ints([*range(1, len(shape_of(x)))]),
@@ -523,7 +527,7 @@ class Builder:
             "scatter_dims_to_operand_dims": ints([0]),
             "index_vector_dim": number(1),
         }
-        self.emit(indexing.ScatterOp, [x, self.indices(count, 1), updates], how)
+        self.emit(indexing.ScatterOp, [x, indices, updates], how)
 
     def starts(self, count: int) -> list[SSAValue]:
         return [

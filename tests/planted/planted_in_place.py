@@ -390,6 +390,20 @@ def tgraph_fusion_that_transposes(target: str) -> str:
     )
 
 
+@plant(sound="b", faulty="a", is_ours=True)
+def tgraph_fusion_that_computes_indices_from_what_it_scatters_to(target: str) -> str:
+    t, i = "tensor<16xf32>", "tensor<16xi32>"
+    return itself(
+        f"tgraph.fusion(%v = %a) outs(%{target}) : {M} {{\n"
+        f"%i = tgraph.convert %v : ({t}) -> {i}\n%u = tgraph.negate %v : {t}\n"
+        '%s = tgraph.scatter %v, %i, %u {kind = "add", update_window_dims = array<i64>,'
+        " inserted_window_dims = array<i64: 0>, scatter_dims_to_operand_dims = "
+        f"array<i64: 0>, index_vector_dim = 1 : i64}} : ({t}, {i}, {t}) -> {t}\n"
+        f"tgraph.yield %s : {t}\n}}",
+        target,
+    )
+
+
 @plant(sound="%c64", faulty="%c4", is_ours=True)
 def tgraph_add_one_element_apart(at: str) -> str:
     return over(f"tgraph.add %a, %x outs(%b) : {M}", at)

@@ -1,22 +1,12 @@
 """Writes the computation of the indices that gathers and scatters access."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
 
 from xdsl.dialects import arith
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from ....dialects.tgraph.indexing import GatherOp
 from .code import MlirCode, index
-
-Index = TypeVar("Index")
-"""A value, or an expression of the indices of a loop nest."""
-
-
-def batch_of(op: GatherOp, place: Sequence[Index]) -> list[Index]:
-    """The indices of the index vector for the result's element at `place`."""
-    offset_dims = op.offset_dims.get_values()
-    return [p for d, p in enumerate(place) if d not in offset_dims]
 
 
 def gathered(
@@ -35,7 +25,7 @@ def gathered(
         op.operand_batching_dims.get_values(),
         op.start_indices_batching_dims.get_values(),
         op.index_vector_dim.value.data,
-        batch_of(op, place),
+        [place[d] for d in op.dimension_numbers.batch(len(place))],
     )
     dropped = {*op.collapsed_slice_dims.get_values(), *batching}
     kept = [d for d in range(len(shape)) if d not in dropped]
@@ -51,25 +41,6 @@ def gathered(
             start = code.add(arith.MinSIOp(above, highest))
         at.append(total(code, start, inside.get(d)))
     return at
-
-
-def starts_of(
-    code: MlirCode,
-    indices: SSAValue,
-    element: Attribute,
-    batch: Sequence[SSAValue],
-    vector_dim: int,
-    rank: int,
-    to_operand: Sequence[int],
-) -> dict[int, SSAValue]:
-    """The index vector at the indices `batch`, by operand dimension."""
-    starts: dict[int, SSAValue] = {}
-    for number, dim in enumerate(to_operand):
-        at = list(batch)
-        if vector_dim < rank:
-            at.insert(vector_dim, code.constant(number, index))
-        starts[dim] = code.to_index(code.load(indices, at), element)
-    return starts
 
 
 def of_batch(

@@ -21,9 +21,9 @@ from ....dialects.tgraph.indexing import (
 )
 from ....dialects.tgraph.reducing import SelectAndScatterOp
 from .code import MlirCode, dot_type, index, is_float, is_unsigned
-from .gathers import of_batch, starts_of, total
+from .gathers import of_batch, total
 from .memory import Stored
-from .nests import GenericBody, Values, copy
+from .nests import GenericBody, LoopBody, Values, assign, copy, dims
 from .reducing import accumulated, combine
 
 
@@ -117,29 +117,24 @@ def _clamped(
 
 
 def scatter(values: Values, op: ScatterOp, target: Stored) -> None:
-    operand, indices, updates = map(values.store, op.inputs)
-    copy(values, operand, target)
-    if 0 in updates.shape or 0 in target.shape:
+    """Computes indices and updates in the loops, unless they are stored."""
+    operand, _, updates = op.inputs
+    assign(values, operand, target)
+    shape = tensor_type_of(updates.type).get_shape()
+    if 0 in shape or 0 in target.shape:
         return
     element, kind = target.element, op.kind.data
-    result, starts_at, new = map(values.memref_of, (target, indices, updates))
-    numbers = op.dimension_numbers
-    window_dims, batch_dims = numbers.window, numbers.batch(len(updates.shape))
+    result = values.memref_of(target)
+    numbers, exprs = op.dimension_numbers, dims(len(shape))
+    window_dims, batch_dims = numbers.window, numbers.batch(len(shape))
     of_window = dict(zip(numbers.kept(len(target.shape)), window_dims, strict=True))
 
     def one_slice(code: MlirCode, batch: list[SSAValue]) -> None:
-        starts = starts_of(
-            code,
-            starts_at,
-            indices.element,
-            batch,
-            numbers.vector,
-            len(indices.shape),
-            numbers.indexed,
-        )
+        place = dict(zip(batch_dims, batch, strict=True))
+        starts = LoopBody(values, code, place).starts(op, exprs)
         is_inside = _true(code)
         for d, start in starts.items():
-            taken = updates.shape[of_window[d]] if d in of_window else 1
+            taken = shape[of_window[d]] if d in of_window else 1
             highest = code.constant(target.shape[d] - taken, index)
             zero = code.constant(0, index)
             for test in (
@@ -152,22 +147,21 @@ def scatter(values: Values, op: ScatterOp, target: Stored) -> None:
         )
 
         def one_element(code: MlirCode, window: list[SSAValue]) -> None:
-            place = dict(zip(batch_dims, batch, strict=True))
-            place |= zip(window_dims, window, strict=True)
+            inside = place | dict(zip(window_dims, window, strict=True))
             at = [
-                total(code, starts.get(d), place.get(of_window.get(d, -1)))
+                total(code, starts.get(d), inside.get(of_window.get(d, -1)))
                 for d in range(len(target.shape))
             ]
-            update = code.load(new, [place[d] for d in range(len(place))])
+            update = LoopBody(values, code, inside).value(updates, exprs)
             if kind != "replace":
                 old = code.load(result, at)
                 update = combine(code, kind, element, old, update)
             code.store(update, result, at)
 
-        sizes = [updates.shape[d] for d in window_dims]
+        sizes = [shape[d] for d in window_dims]
         code.when(is_inside, lambda inner: inner.loops(sizes, one_element))
 
-    values.code.loops([updates.shape[d] for d in batch_dims], one_slice)
+    values.code.loops([shape[d] for d in batch_dims], one_slice)
 
 
 def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -> None:

@@ -4,7 +4,8 @@ The elementwise operations, gathers, constants and views of a nest become its bo
 its indexing maps. All other values that it reads are stored first.
 """
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -27,9 +28,9 @@ from ....dialects.tgraph import shaping
 from ....dialects.tgraph.base import TensorOp, tensor_type_of
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.fusing import is_index_vector
-from ....dialects.tgraph.indexing import GatherOp
+from ....dialects.tgraph.indexing import GatherOp, ScatterOp
 from .code import MlirCode, index, is_float, signless
-from .gathers import batch_of, gathered, starts_of
+from .gathers import gathered
 from .memory import OperationMemory, Stored
 from .scalars import scalar
 
@@ -133,43 +134,21 @@ class Values:
         return self.is_inline(value) and isinstance(value.owner, ElementwiseOp)
 
 
-class GenericBody:
-    """The body of a `linalg.generic` under construction."""
+class ElementCode(ABC):
+    """The code for the elements of values at one place of a nest of loops."""
 
-    def __init__(self, values: Values, shape: Sequence[int]):
+    def __init__(self, values: Values, code: MlirCode):
         self.values = values
-        self.shape = tuple(shape)
-        self.block = Block()
-        self.code = MlirCode.of(self.block)
-        self._inputs: list[SSAValue] = []
-        self._maps: list[Exprs] = []
+        self.code = code
         self._known: dict[tuple[SSAValue | Stored, Exprs], SSAValue] = {}
 
-    @property
-    def dims(self) -> Exprs:
-        return dims(len(self.shape))
-
+    @abstractmethod
     def read(self, source: Stored, exprs: Exprs) -> SSAValue:
-        """Reads an element of an array, which becomes an input of the nest."""
-        # A dimension that a single index runs along must have the size of this index.
-        seen = tuple(
-            self.shape[e.position] if isinstance(e, AffineDimExpr) else size
-            for e, size in zip(exprs, source.shape, strict=True)
-        )
-        if seen != source.shape:
-            source = source.sliced((0,) * len(seen), (1,) * len(seen), seen)
-        exprs = tuple(
-            e for e, stride in zip(exprs, source.layout.strides, strict=True) if stride
-        )
-        source = source.once()
-        key = source, exprs
-        if key not in self._known:
-            self._inputs.append(self.values.memory.memref_of(source))
-            self._maps.append(exprs)
-            position = len(self._inputs) - 1
-            type = signless(source.element)
-            self._known[key] = self.block.insert_arg(type, position)
-        return self._known[key]
+        """Reads an element of an array."""
+
+    @abstractmethod
+    def index_of(self, loop: int) -> SSAValue:
+        """The index of a loop."""
 
     def value(self, value: SSAValue, exprs: Exprs) -> SSAValue:
         """The element of a value at `exprs`, expressions of the nest's indices.
@@ -204,7 +183,7 @@ class GenericBody:
         if isinstance(op, ElementwiseOp):
             return [(operand, exprs) for operand in op.inputs]
         if isinstance(op, GatherOp):
-            return self._computed_entries(op, exprs)
+            return self._entries(op, exprs)
         if not isinstance(op, SPREAD):
             return []
         source = op.inputs[0]
@@ -239,52 +218,52 @@ class GenericBody:
     def _gathered(
         self, op: GatherOp, place: list[SSAValue], entries: Sequence[SSAValue]
     ) -> SSAValue:
-        """The element at `place`. `entries` is the index vector, if it is computed."""
-        source, vectors = op.inputs
-        stored = self.values.store(source)
+        """The element at `place`. `entries` is the index vector."""
+        stored = self.values.store(op.inputs[0])
         operand = self.values.memref_of(stored)
-        dims, type = op.start_index_map.get_values(), tensor_type_of(vectors.type)
-        if entries:
-            at = (self.code.to_index(entry, type.element_type) for entry in entries)
-            starts = dict(zip(dims, at, strict=True))
-        else:
-            starts = starts_of(
-                self.code,
-                self.values.memref_of(self.values.store(vectors)),
-                type.element_type,
-                batch_of(op, place),
-                op.index_vector_dim.value.data,
-                len(type.get_shape()),
-                dims,
-            )
+        starts = self._starts(op, entries)
         return self.code.load(
             operand, gathered(self.code, op, stored.shape, starts, place)
         )
 
-    def _computed_entries(
-        self, op: GatherOp, exprs: Exprs
+    def starts(self, op: GatherOp | ScatterOp, exprs: Exprs) -> dict[int, SSAValue]:
+        """The index vector, by operand dimension, of the slice with an element at
+        `exprs`."""
+        return self._starts(op, [self.value(*x) for x in self._entries(op, exprs)])
+
+    def _starts(
+        self, op: GatherOp | ScatterOp, entries: Sequence[SSAValue]
+    ) -> dict[int, SSAValue]:
+        element = tensor_type_of(op.inputs[1].type).element_type
+        at = [self.code.to_index(entry, element) for entry in entries]
+        return dict(zip(op.dimension_numbers.indexed, at, strict=True))
+
+    def _entries(
+        self, op: GatherOp | ScatterOp, exprs: Exprs
     ) -> list[tuple[SSAValue, Exprs]]:
-        """The entries of a gather's index vectors, if the nest computes them."""
-        vectors, dim = op.inputs[1], op.index_vector_dim.value.data
-        at, owner = batch_of(op, exprs), vectors.owner
-        before, after = at[:dim], at[dim:]
-        if isinstance(owner, Operation) and is_index_vector(owner):
+        """The entries of an index vector."""
+        vectors, numbers = op.inputs[1], op.dimension_numbers
+        at, owner = [exprs[d] for d in numbers.batch(len(exprs))], vectors.owner
+        before, after = at[: numbers.vector], at[numbers.vector :]
+        if (
+            isinstance(owner, Operation)
+            and is_index_vector(owner)
+            and vectors not in self.values.stored
+        ):
             zero = AffineExpr.constant(0)
             return [(part, (*before, zero, *after)) for part in owner.inputs]
-        if not self.values.is_inline(vectors):
-            return []
-        if dim == len(tensor_type_of(vectors.type).get_shape()):
+        if numbers.vector == len(tensor_type_of(vectors.type).get_shape()):
             return [(vectors, tuple(at))]
         return [
             (vectors, (*before, AffineExpr.constant(number), *after))
-            for number in range(len(op.start_index_map.get_values()))
+            for number in range(len(numbers.indexed))
         ]
 
     def index(self, expr: AffineExpr) -> SSAValue:
         """An affine expression of the nest's indices as a value."""
         match expr:
             case AffineDimExpr():
-                return self.code.add(IndexOp(expr.position))
+                return self.index_of(expr.position)
             case AffineConstantExpr():
                 return self.code.constant(expr.value, index)
             case AffineBinaryOpExpr():
@@ -294,6 +273,58 @@ class GenericBody:
                 return self.code.add(make(left, right))
             case _:
                 raise AssertionError(expr)
+
+
+class LoopBody(ElementCode):
+    """Code in loops of `scf`. `place` has the index of each loop."""
+
+    def __init__(self, values: Values, code: MlirCode, place: Mapping[int, SSAValue]):
+        super().__init__(values, code)
+        self._place = place
+
+    def read(self, source: Stored, exprs: Exprs) -> SSAValue:
+        source, exprs = _once(source, exprs)
+        array = self.values.memory.memref_of(source)
+        return self.code.load(array, [self.index(expr) for expr in exprs])
+
+    def index_of(self, loop: int) -> SSAValue:
+        return self._place[loop]
+
+
+class GenericBody(ElementCode):
+    """The body of a `linalg.generic` under construction."""
+
+    def __init__(self, values: Values, shape: Sequence[int]):
+        self.shape = tuple(shape)
+        self.block = Block()
+        super().__init__(values, MlirCode.of(self.block))
+        self._inputs: list[SSAValue] = []
+        self._maps: list[Exprs] = []
+
+    @property
+    def dims(self) -> Exprs:
+        return dims(len(self.shape))
+
+    def index_of(self, loop: int) -> SSAValue:
+        return self.code.add(IndexOp(loop))
+
+    def read(self, source: Stored, exprs: Exprs) -> SSAValue:
+        """Reads an element of an array, which becomes an input of the nest."""
+        # A dimension that a single index runs along must have the size of this index.
+        seen = tuple(
+            self.shape[e.position] if isinstance(e, AffineDimExpr) else size
+            for e, size in zip(exprs, source.shape, strict=True)
+        )
+        if seen != source.shape:
+            source = source.sliced((0,) * len(seen), (1,) * len(seen), seen)
+        source, exprs = key = _once(source, exprs)
+        if key not in self._known:
+            self._inputs.append(self.values.memory.memref_of(source))
+            self._maps.append(exprs)
+            position = len(self._inputs) - 1
+            type = signless(source.element)
+            self._known[key] = self.block.insert_arg(type, position)
+        return self._known[key]
 
     def finish(
         self,
@@ -346,6 +377,13 @@ class GenericBody:
                 [REDUCTION if d in reduced else PARALLEL for d in range(rank)],
             )
         )
+
+
+def _once(source: Stored, exprs: Exprs) -> tuple[Stored, Exprs]:
+    """The array without the dimensions along which it repeats elements."""
+    strides = source.layout.strides
+    kept = (e for e, stride in zip(exprs, strides, strict=True) if stride)
+    return source.once(), tuple(kept)
 
 
 def assign(values: Values, value: SSAValue, target: Stored) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TypeGuard
 
-from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue, Use
 
 from ....analysis.operations import Fused, operands_of
 from ....dialects import contents
@@ -27,10 +27,9 @@ from ....dialects.tgraph.base import (
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.fusing import (
     COMPUTED,
-    OF_LEAVES,
     Group,
-    is_index,
     is_index_vector,
+    needs_leaf,
     overwritable,
 )
 from ....dialects.tgraph.indexing import DynamicSliceOp
@@ -212,9 +211,7 @@ def grouped(
         found = -1
         for use in op.results[0].uses:
             user = use.operation
-            if user not in position:
-                return -1
-            if isinstance(user, OF_LEAVES) and not is_index(use):
+            if user not in position or needs_leaf(use):
                 return -1
             root = roots[position[user]]
             if root < 0 or found not in (-1, root):
@@ -288,17 +285,17 @@ def fused(function: Function, members: Sequence[int], group: Group) -> Fused | N
         )
     ):
         return None
-    readers: dict[SSAValue, list[Operation]] = {}
+    uses: dict[SSAValue, list[Use]] = {}
     made: set[SSAValue] = set()
     for op in inside:
-        for value in operands_of(op)[0]:
+        for index, value in enumerate(operands_of(op)[0]):
             if value not in made:
-                readers.setdefault(value, []).append(op)
+                uses.setdefault(value, []).append(Use(op, index))
         made.update(op.results)
     result = tensor_type_of(group.root.results[0].type)
-    read = ((value.type, found) for value, found in readers.items())
+    read = ((value.type, found) for value, found in uses.items())
     allowed = overwritable(group.reads_in_place, result, read)
-    return Fused(inside, list(readers), allowed)
+    return Fused(inside, list(uses), allowed)
 
 
 def _with_repeatables(function: Function, members: Sequence[int]) -> list[TensorOp]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import chain
 
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue, Use
 
 from ....analysis.cost import time_to_move
 from ....dialects.contents import operands_of
@@ -21,12 +21,13 @@ from ....dialects.tgraph.base import (
     value_bytes,
 )
 from ....dialects.tgraph.elementwise import ElementwiseOp
+from ....dialects.tgraph.fusing import needs_leaf
 from ....dialects.tgraph.indexing import GatherOp
 from ....dialects.tgraph.reducing import ReduceOp
 from ....dialects.tgraph.shaping import ViewOp
 from ....planning.scheduling.residuals import Choice, Residual
 from .graph import place_of
-from .groups import Grouping, has_destination, is_repeatable
+from .groups import Grouping, has_destination, is_computed, is_repeatable
 from .peak import Peak
 
 MOST = 8
@@ -95,17 +96,21 @@ class Crossing:
         return isinstance(owner, Operation) and self._group(owner) < self._peak
 
     def _read(self, op: Operation, group: int) -> None:
-        is_stored = not isinstance(op, ElementwiseOp | ReduceOp)
-        if is_stored and group == self._peak:
-            return  # its operands are always live at the peak
-        read = [v for v in _sources(operands_of(op)) if self._is_before(v)]
-        for value in read:
-            self._groups.setdefault(value, set()).add(group)
-            self._repeat(value, value if is_stored else op.results[0], 1)
-        if is_stored:
-            self._stored.update(read)
-        if read:
-            self.readers.setdefault(group, []).append(op)
+        operands = operands_of(op)
+        uses = [Use(op, number) for number in range(len(operands))]
+        for is_stored in (True, False):
+            read = [operands[x.index] for x in uses if _needs_stored(x) == is_stored]
+            if is_stored and group == self._peak:
+                continue  # these are always live at the peak
+            values = [v for v in _sources(read) if self._is_before(v)]
+            for value in values:
+                self._groups.setdefault(value, set()).add(group)
+                is_aligned = isinstance(op, ElementwiseOp | ReduceOp)
+                self._repeat(value, op.results[0] if is_aligned else value, 1)
+            if is_stored:
+                self._stored.update(values)
+            if values and op not in self.readers.setdefault(group, []):
+                self.readers[group].append(op)
 
     def _reached(self) -> Mapping[SSAValue, Sequence[SSAValue] | None]:
         """The values that are needed after the peak, directly or to compute others. For
@@ -267,6 +272,11 @@ class Crossing:
 
 def _time_to_move(values: Iterable[SSAValue]) -> int:
     return time_to_move(sum(value_bytes(v) for v in values))
+
+
+def _needs_stored(use: Use) -> bool:
+    """Whether no group can compute this operand where it reads it."""
+    return not is_computed(use.operation) or needs_leaf(use)
 
 
 def _elements(value: SSAValue) -> int:

@@ -25,6 +25,7 @@ from ....dialects.tgraph.indexing import (
     DynamicSliceOp,
     DynamicUpdateSliceOp,
     GatherOp,
+    ScatterOp,
 )
 from ....dialects.tgraph.shaping import ReshapeOp
 from ....dialects.tgraph.signature import attributes_of
@@ -52,7 +53,7 @@ def slice_in_place(reader: Operation, value: SSAValue) -> Sequence[TensorOp]:
         owner = operands_of(owner)[0][0].owner
     if (
         not isinstance(owner, DynamicSliceOp)
-        or isinstance(reader, DynamicSliceOp | GatherOp)
+        or isinstance(reader, DynamicSliceOp | GatherOp | ScatterOp)
         or _is_in_variable(owner)
         or any(place_of(op) != place_of(reader) for op in (owner, *reshapes))
     ):

@@ -156,3 +156,17 @@ def combined(kind: str, dtype: DType, x: Value, y: Value) -> Value:
             return x & y
         case _:
             return x | y
+
+
+def combined_element(
+    kind: str, dtype: DType, x: Value | Complex, y: Value | Complex
+) -> Value | Complex:
+    """Like `combined`, but rounded to `dtype`, with NaN if either element of an extreme
+    is NaN, and for sums and products of complex numbers."""
+    if isinstance(x, Complex) or isinstance(y, Complex):
+        assert isinstance(x, Complex)
+        assert isinstance(y, Complex)
+        return x + y if kind == "add" else x * y
+    if kind in ("maximum", "minimum"):
+        return rounded(operations.extreme(kind)(dtype, x, y), dtype)
+    return rounded(combined(kind, dtype, x, y), dtype)

@@ -12,7 +12,7 @@ from ....dialects.tgraph.base import TensorOp, shape_of, tensor_type_of
 from ....dialects.tgraph.bodies import ReduceByOp, SortOp
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.fusing import CONTRACTIONS, ending
-from ....dialects.tgraph.indexing import DynamicSliceOp
+from ....dialects.tgraph.indexing import DynamicSliceOp, ScatterOp
 from ....dialects.tgraph.matrices import MatrixOp
 from ....dialects.tgraph.reducing import (
     ConvolutionOp,
@@ -139,7 +139,13 @@ def _group(
     Raises `NoLoopNest`, or `KeyError`, if the group has no native form."""
     if any(isinstance(op, CONTRACTIONS) for op in ops):
         return _contraction(ops, result, arrays, out, scratch)
-    return _nest(by_result(ops), result, arrays, out, scratch)
+    made = by_result(ops)
+    nest = _nest(made, result, arrays, out, scratch)
+    if isinstance(root := made.get(result), ScatterOp):
+        before = views(ops, arrays).get(root.inputs[0])
+        if before is None or not same_memory(before, out):
+            nest = [*_nest(made, root.inputs[0], arrays, out, scratch), *nest]
+    return nest
 
 
 def _nest(
@@ -269,6 +275,7 @@ _SUPPORTED = (
     ReduceByOp,
     ReduceOp,
     ReduceWindowOp,
+    ScatterOp,
     SelectAndScatterOp,
     SortOp,
     shaping.ConstantOp,

@@ -16,6 +16,9 @@ from typing import TypeAlias, Union
 
 from ..jit.inlining import HEAD
 
+LINE = 64
+"""The bytes of a cache line."""
+
 FLOATS = ("float", "double")
 BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "float": 32, "double": 64}
 """The bits of LLVM's scalar types that values have."""
@@ -318,9 +321,10 @@ class LlvmFunction:
         self.line(f"store {typed(value)}, ptr {slot}")
 
     def buffer(self, element: str, count: int) -> str:
-        """The address of `count` elements, allocated while the function runs."""
+        """The address of `count` elements, allocated while the function runs. Stores of
+        vectors that cross cache lines could not be forwarded to loads."""
         name = f"%b{next(self._names)}"
-        self._slots.append(f"  {name} = alloca {element}, i64 {count}")
+        self._slots.append(f"  {name} = alloca {element}, i64 {count}, align {LINE}")
         return name
 
     # Control

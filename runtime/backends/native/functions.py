@@ -45,7 +45,7 @@ def nested(graph: ElementGraph, scratch: Scratch) -> list[Call]:
         raise NoLoopNest
     gathered = graph.placed
     for number, x in enumerate(graph.arrays[:-1]):
-        if number in gathered:
+        if number in gathered or graph.order is not None:
             continue
         out = graph.arrays[-1]
         if not np.may_share_memory(x, out) and (whole := transpose(out, x)):

@@ -4,7 +4,8 @@ The space has the shape of the result, or of the operand of reductions. Each nod
 graph is the element at an index of the space. It is read from an array, with stride
 zero along dimensions that it does not depend on, or computed from other nodes, or
 reduced over the space's reduced dimensions. Transposes, slices, reshapes and broadcasts
-of arrays become strides; within the graph, they only rename dimensions.
+of arrays become strides; within the graph, they only rename dimensions. A scatter has
+the space of its updates; its root is not an element but combines elements with others.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +19,11 @@ from ....dialects.dtypes import Array, DType, constant, numpy_dtype
 from ....dialects.tgraph import shaping
 from ....dialects.tgraph.base import AnyTensor, Shape, TensorOp
 from ....dialects.tgraph.elementwise import CompareOp, ElementwiseOp
-from ....dialects.tgraph.indexing import GatherOp
+from ....dialects.tgraph.indexing import GatherOp, ScatterOp
 from ....dialects.tgraph.reducing import ReduceOp
 from ....support.arrays import strided
 from ..arrays import iota, viewed
+from ..numpy.functions import Starts
 from ..numpy.indexing import starts_of
 from .code import Number
 from .elements import has_registers, number_of
@@ -46,7 +48,8 @@ class ElementNode:
     """The index of the array that is read."""
     starts: Sequence[tuple[int, int]] = ()
     """For a gather from the array at the indices `operands`: for each operand the
-    largest start, and the stride in bytes."""
+    largest start, and the stride in bytes. For a scatter to the array: the same for the
+    indices, which are the operands after the update."""
     dims: frozenset[int] = frozenset()
     """The loops (see `LoopNest`) that it depends on."""
     stage: int = 0
@@ -55,6 +58,10 @@ class ElementNode:
     @property
     def is_reduction(self) -> bool:
         return isinstance(self.op, ReduceOp)
+
+    @property
+    def is_scatter(self) -> bool:
+        return isinstance(self.op, ScatterOp)
 
 
 @dataclass
@@ -70,16 +77,20 @@ class ElementGraph:
     """Operands before users; `root` is the last."""
 
     wholes: list[Array] = field(default_factory=list[Array])
-    """The arrays that elements are gathered from; `arrays` has windows of them."""
+    """The arrays that elements are gathered from, or scattered to; `arrays` has windows
+    of them."""
+
+    order: Shape | None = None
+    """The order of the dimensions of loops, if it matters."""
 
     @property
     def placed(self) -> Mapping[int, frozenset[int]]:
-        """The arrays that elements are gathered from, each with the loops (see
-        `LoopNest`) that determine the indices."""
+        """The arrays that elements are gathered from, or scattered to, each with the
+        loops (see `LoopNest`) that determine the indices."""
         return {
             node.array: frozenset[int]().union(*(x.dims for x in node.operands))
             for node in self.nodes
-            if node.starts
+            if node.starts or node.is_scatter
         }
 
 
@@ -126,6 +137,9 @@ class _Builder:
         self._wholes: list[Array] = []
 
     def graph(self, result: SSAValue, out: Array) -> ElementGraph:
+        op = self._ops.get(result)
+        if isinstance(op, ScatterOp):
+            return self._scattered(op, out)
         if not self._reduced:
             self._shape = out.shape
         identity = tuple(range(len(self._shape)))
@@ -134,14 +148,17 @@ class _Builder:
         else:
             kept = tuple(d for d in identity if d not in self._reduced)
             mapped = _matched(out.shape, [self._shape[d] for d in kept], kept)
-        op = self._ops.get(result)
         if isinstance(op, ElementwiseOp | ReduceOp):
             # If computed in place, the result is also a key of `arrays`.
             root = self._computed(op, mapped)
         else:
             root = self._node(result, mapped)
         self._views.append(self._in_space(out, mapped))
-        read = (n for node in self._nodes.values() for n in (*node.operands, node))
+        return self._graph(root)
+
+    def _graph(self, root: ElementNode, order: Shape | None = None) -> ElementGraph:
+        made = (*self._nodes.values(), root)
+        read = (n for node in made for n in (*node.operands, node))
         nodes = [node for node in dict.fromkeys(read) if node is not root]
         return ElementGraph(
             self._shape,
@@ -150,7 +167,27 @@ class _Builder:
             self._views,
             [*nodes, root],
             self._wholes,
+            order,
         )
+
+    def _scattered(self, op: ScatterOp, out: Array) -> ElementGraph:
+        """The graph of a scatter into `out`, which has the elements of its operand."""
+        _, vectors, updates = op.inputs
+        is_extreme = op.kind.data in ("maximum", "minimum")
+        if self._reduced or (is_extreme and out.dtype.kind == "c"):
+            raise NoLoopNest
+        self._shape = _shape(updates)
+        identity = tuple(range(len(self._shape)))
+        update = self._node(updates, identity)
+        entries, places, at = self._indexed(op, vectors, identity, out)
+        sizes = [1 if d is None else self._shape[d] for d in places]
+        window, steps = _windows(out, at, sizes)
+        self._views.append(self._in_space(window, places))
+        self._wholes.append(out)
+        number = len(self._views) - 1
+        root = ElementNode(update.dtype, op, [update, *entries], None, number, steps)
+        numbers = op.dimension_numbers
+        return self._graph(root, (*numbers.batch(len(identity)), *numbers.window))
 
     def _read_ahead(self, value: SSAValue, op: TensorOp) -> None:
         """Records arrays and constants that need no computation."""
@@ -254,42 +291,44 @@ class _Builder:
         source, vectors = op.inputs
         if source not in self.arrays:
             raise NoLoopNest
-        whole, indices = self.arrays[source], self.arrays.get(vectors)
-        at = starts_of(op, _placeholder(vectors) if indices is None else indices)
-        offsets = op.offset_dims.get_values()
-        along = _batch(op, mapped)
-        within = iter([mapped[d] for d in sorted(offsets)])
-        dropped = op.collapsed_slice_dims.get_values()
-        places = [
-            along[at.batching[d]]
-            if d in at.batching
-            else None
-            if d in dropped
-            else next(within)
-            for d in range(whole.ndim)
-        ]
-        sizes = op.slice_sizes.get_values()
-        entries = [self._node(*entry) for entry in self._computed_entries(op, mapped)]
-        for entry in at.entries if indices is not None else ():
-            self._views.append(self._in_space(entry, along))
-            entries.append(ElementNode(entry.dtype, array=len(self._views) - 1))
-        window = whole[
-            *(
-                slice(None) if d in at.batching else slice(size)
-                for d, size in enumerate(sizes)
-            ),
-        ]
-        self._views.append(self._in_space(window, tuple(places)))
+        whole = self.arrays[source]
+        entries, places, at = self._indexed(op, vectors, mapped, whole)
+        window, steps = _windows(whole, at, op.slice_sizes.get_values())
+        self._views.append(self._in_space(window, places))
         self._wholes.append(whole)
-        steps = [(whole.shape[d] - sizes[d], whole.strides[d]) for d in at.dims]
         number = len(self._views) - 1
         stage = max((entry.stage for entry in entries), default=0)
         return ElementNode(
             dtype, operands=entries, array=number, starts=steps, stage=stage
         )
 
+    def _indexed(
+        self, op: GatherOp | ScatterOp, vectors: SSAValue, mapped: Mapped, whole: Array
+    ) -> tuple[list[ElementNode], Mapped, Starts]:
+        """The entries of the index vectors, and the space's dimensions for those of
+        `whole`. `mapped` are those of the slices."""
+        indices, numbers = self.arrays.get(vectors), op.dimension_numbers
+        at = starts_of(op, _placeholder(vectors) if indices is None else indices)
+        along = _batch(op, mapped)
+        within = iter([mapped[d] for d in sorted(numbers.window)])
+        places = [
+            along[at.batching[d]]
+            if d in at.batching
+            else None
+            if d in numbers.omitted
+            else next(within)
+            for d in range(whole.ndim)
+        ]
+        entries = [self._node(*entry) for entry in self._computed_entries(op, mapped)]
+        for entry in at.entries if indices is not None else ():
+            if not has_registers(entry.dtype):
+                raise NoLoopNest
+            self._views.append(self._in_space(entry, along))
+            entries.append(ElementNode(entry.dtype, array=len(self._views) - 1))
+        return entries, tuple(places), at
+
     def _computed_entries(
-        self, op: GatherOp, mapped: Mapped
+        self, op: GatherOp | ScatterOp, mapped: Mapped
     ) -> Sequence[tuple[SSAValue, Mapped]]:
         """The values of which each has one entry of all index vectors, with their
         dimensions in the space; empty if the indices are an array."""
@@ -316,10 +355,25 @@ class _Builder:
         return strided(array, self._shape, strides)
 
 
-def _batch(op: GatherOp, mapped: Mapped) -> Mapped:
-    """The space's dimensions of the index vectors, if the result's are `mapped`."""
-    offsets = op.offset_dims.get_values()
-    return tuple(to for d, to in enumerate(mapped) if d not in offsets)
+def _batch(op: GatherOp | ScatterOp, mapped: Mapped) -> Mapped:
+    """The space's dimensions of the index vectors, if those of the slices are
+    `mapped`."""
+    return tuple(mapped[d] for d in op.dimension_numbers.batch(len(mapped)))
+
+
+def _windows(
+    whole: Array, at: Starts, sizes: Sequence[int]
+) -> tuple[Array, list[tuple[int, int]]]:
+    """The first window of `whole`, with all of its batching dimensions; and for each
+    entry of an index vector the largest start, and the stride in bytes."""
+    window = whole[
+        *(
+            slice(None) if d in at.batching else slice(size)
+            for d, size in enumerate(sizes)
+        ),
+        ...,  # or NumPy would copy the only element
+    ]
+    return window, [(whole.shape[d] - sizes[d], whole.strides[d]) for d in at.dims]
 
 
 def _placeholder(value: SSAValue) -> Array:
@@ -373,4 +427,6 @@ def description(node: ElementNode) -> str:
         return f"compare {node.op.direction.data}"
     if isinstance(node.op, ReduceOp):
         return f"reduce {node.op.kind.data}"
+    if isinstance(node.op, ScatterOp):
+        return f"scatter {node.op.kind.data}"
     return "" if node.op is None else node.op.name

@@ -1,22 +1,18 @@
-"""Gathers, scatters, and slices: in loops over index vectors, and over windows.
+"""Gathers, and slices at dynamic starts: loops over index vectors, and over windows.
 
     for each index vector:
         at = whole + its entries, clamped, times the strides
         for many elements of the window at a time:
-            window = at                    # or at = window, at = at + window, ...
+            window = at                    # or at = window
 
-If starts are not clamped, a window that is not completely inside is skipped. Gathers
-write in memory order. If the windows of index vectors are interleaved, like columns of
-a matrix, the loops over windows are around those over index vectors, and many index
-vectors are looked up at a time.
+Gathers write in memory order. If the windows of index vectors are interleaved, like
+columns of a matrix, the loops over windows are around those over index vectors, and
+many index vectors are looked up at a time.
 """
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
-
-import numpy as np
 
 from ....analysis.cost import BYTES_PER_NS
 from ....dialects.dtypes import Array
@@ -24,7 +20,6 @@ from ....dialects.tgraph.indexing import (
     DynamicSliceOp,
     DynamicUpdateSliceOp,
     GatherOp,
-    ScatterOp,
 )
 from ...calls import Call
 from ..arrays import copy
@@ -32,24 +27,19 @@ from ..jit import llvm
 from ..jit.records import ArrayRecord, parallel
 from ..numpy.indexing import starts_and_windows
 from ..parts import cut
-from .accumulators import combined
 from .code import LlvmFunction, Value
-from .complexes import Complex
 from .elements import (
     clamped,
-    converted,
     has_registers,
     load,
     load_at,
     load_element,
     multiples,
-    rounded,
     store,
     store_element,
 )
 from .graphs import NoLoopNest
 from .nests import UNROLLED, VECTOR, Loops, merged
-from .operations import extreme
 
 FEW = 16
 """The maximum number of index vectors for which the loop is unrolled."""
@@ -59,12 +49,12 @@ MOST_OFFSETS = 1024
 core's L1 cache.
 """
 
-OPS = (DynamicSliceOp, DynamicUpdateSliceOp, GatherOp, ScatterOp)
+OPS = (DynamicSliceOp, DynamicUpdateSliceOp, GatherOp)
 
 
 @dataclass(frozen=True)
 class _Windows:
-    """The parts of an array that are read or, with a `kind`, written."""
+    """The parts of an array that are read or written."""
 
     whole: Array
     windows: Array
@@ -74,13 +64,11 @@ class _Windows:
     dims: Sequence[int]
     batching: Mapping[int, int]
     """Maps batched dimensions of `whole` to dimensions of the index vectors."""
-    kind: str | None = None
-    """The kind of a scatter."""
-    is_clamped: bool = True
+    is_written: bool = False
 
 
 def calls_of(
-    op: GatherOp | ScatterOp | DynamicSliceOp | DynamicUpdateSliceOp,
+    op: GatherOp | DynamicSliceOp | DynamicUpdateSliceOp,
     inputs: Sequence[Array],
     out: Array,
     threads: int,
@@ -92,20 +80,12 @@ def calls_of(
             where = _Windows(inputs[0], windows, at.entries, at.dims, at.batching)
             parts = [_moved(part) for part in _parts(where, threads)]
             return parallel(parts, threads)
-        case ScatterOp():
-            operand, indices, updates = inputs
-            at, windows = starts_and_windows(op, indices, updates)
-            kind = op.kind.data
-            moved = _moved(
-                _Windows(out, windows, at.entries, at.dims, at.batching, kind, False)
-            )
-            return [*copy(out, operand), *moved]
         case DynamicSliceOp():
             x, *entries = inputs
             return _moved(_Windows(x, out, entries, range(x.ndim), {}))
         case DynamicUpdateSliceOp():
             x, update, *entries = inputs
-            moved = _moved(_Windows(out, update, entries, range(x.ndim), {}, "replace"))
+            moved = _moved(_Windows(out, update, entries, range(x.ndim), {}, True))
             return [*copy(out, x), *moved]
 
 
@@ -132,13 +112,11 @@ def _parts(where: _Windows, threads: int) -> Sequence[_Windows]:
 
 def _moved(where: _Windows) -> list[Call]:
     size = where.whole.itemsize
-    if where.kind in (None, "replace") and size in (1, 2, 4, 8):  # only moves elements
+    if size in (1, 2, 4, 8):  # elements are only moved
         whole, windows = (x.view(f"u{size}") for x in (where.whole, where.windows))
         where = replace(where, whole=whole, windows=windows)
     arrays = [where.whole, where.windows, *where.entries]
     if not all(has_registers(x.dtype) for x in arrays):
-        raise NoLoopNest
-    if where.whole.dtype.kind == "c" and where.kind in ("maximum", "minimum"):
         raise NoLoopNest
     if not where.windows.size:
         return []
@@ -168,38 +146,27 @@ class _Lowering:
     def text(self) -> str:
         words = range(2 + len(self._where.entries))
         pointers = [self._code.word(n) for n in words]
-        if self._where.kind is None:
-            self._read(self._in_order, pointers)
-        else:
+        if self._where.is_written:
             self._write(self._batch, pointers)
+        else:
+            self._read(self._in_order, pointers)
         return self._code.function()
 
     def _start(
         self, number: int, pointer: str, step: int, lanes: int, active: int
     ) -> Value:
-        """Entries of index vectors, clamped if the operation clamps starts."""
+        """Entries of index vectors, clamped."""
         where, dtype = self._where, self._where.entries[number].dtype
         entry = load(self._code, pointer, step, dtype, lanes, active)
-        if where.is_clamped:
-            return clamped(entry, dtype, self._limit(number))
-        start = converted(entry, dtype, np.dtype(np.int64))
-        assert start is not None
-        return start
-
-    def _limit(self, number: int) -> int:
-        """The largest start."""
-        where, dim = self._where, self._where.dims[number]
-        return where.whole.shape[dim] - where.windows.shape[dim - where.whole.ndim]
+        dim = where.dims[number]
+        last = where.whole.shape[dim] - where.windows.shape[dim - where.whole.ndim]
+        return clamped(entry, dtype, last)
 
     def _read(self, loops: Loops, pointers: Sequence[str]) -> None:
         """Loops over index vectors and over windows, in any order."""
         if not any(any(steps[2:]) for _, steps in loops):
             whole, window, *entries = pointers
-            for number, entry in enumerate(entries):
-                start = self._start(number, entry, 0, 1, 1).text
-                step = self._where.whole.strides[self._where.dims[number]]
-                whole = self._code.moved(whole, start, step)
-            self._elements(loops, [whole, window])
+            self._elements(loops, [self._placed(whole, entries), window])
             return
         *around, (size, steps) = loops
         if steps[1] == self._where.whole.itemsize <= 8:
@@ -280,20 +247,16 @@ class _Lowering:
             with self._loop(loops[0], pointers) as inner:
                 self._write(loops[1:], inner)
             return
-        code, where = self._code, self._where
         whole, window, *entries = pointers
-        is_inside = code.number(1, "i1")
+        self._elements(self._window, [self._placed(whole, entries), window])
+
+    def _placed(self, whole: str, entries: Sequence[str]) -> str:
+        """The address of the window of one index vector."""
         for number, entry in enumerate(entries):
-            start = self._start(number, entry, 0, 1, 1)
-            if not where.is_clamped:
-                is_inside &= start.compare("ule", self._limit(number))
-            step = where.whole.strides[where.dims[number]]
-            whole = code.moved(whole, start.text, step)
-        if where.is_clamped:
-            self._elements(self._window, [whole, window])
-            return
-        with code.when(is_inside):
-            self._elements(self._window, [whole, window])
+            start = self._start(number, entry, 0, 1, 1).text
+            step = self._where.whole.strides[self._where.dims[number]]
+            whole = self._code.moved(whole, start, step)
+        return whole
 
     def _elements(self, loops: Loops, pointers: Sequence[str]) -> None:
         """The loops over a window; the last uses vectors if elements are contiguous."""
@@ -325,24 +288,10 @@ class _Lowering:
     def _move(
         self, pointers: Sequence[str], index: str, lanes: int, active: int
     ) -> None:
-        code, kind, dtype = self._code, self._where.kind, self._where.whole.dtype
+        code, dtype = self._code, self._where.whole.dtype
         step = dtype.itemsize
         whole, window = (code.moved(pointer, index, step) for pointer in pointers)
-        source, target = (whole, window) if kind is None else (window, whole)
+        is_written = self._where.is_written
+        source, target = (window, whole) if is_written else (whole, window)
         value = load_element(code, source, step, dtype, lanes, active)
-        if kind not in (None, "replace"):
-            before = load_element(code, target, step, dtype, lanes, active)
-            value = self._combined(kind, before, value)
         store_element(value, target, step, dtype, lanes, active)
-
-    def _combined(
-        self, kind: str, before: Value | Complex, value: Value | Complex
-    ) -> Value | Complex:
-        if isinstance(before, Complex) or isinstance(value, Complex):
-            assert isinstance(before, Complex)
-            assert isinstance(value, Complex)
-            return before + value if kind == "add" else before * value
-        dtype = self._where.whole.dtype
-        is_extreme = kind in ("maximum", "minimum")
-        combine = extreme(kind) if is_extreme else partial(combined, kind)
-        return rounded(combine(dtype, before, value), dtype)

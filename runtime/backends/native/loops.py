@@ -11,7 +11,9 @@ A softmax of rows becomes
             out = buffer / sum
 
 Code that does not depend on a loop is hoisted out of it. A result is written after
-everything that it depends on is read, so it may overwrite an input in place.
+everything that it depends on is read, so it may overwrite an input in place. A scatter
+combines a vector of updates with elements at once if it has one index vector, or else
+one update after the other: several may belong to the same element.
 
 Sums of floats are kept in f32 or f64 for some thousand elements, in one partial sum for
 each lane, and then added up in f64. Errors are below those of NumPy's pairwise sums.
@@ -23,18 +25,23 @@ from functools import partial
 from math import gcd, prod
 from typing import TypeAlias
 
+import numpy as np
+
 from ....dialects.dtypes import DType
 from ....dialects.tgraph.formulas import NoForm
+from ....dialects.tgraph.indexing import ScatterOp
 from . import operations
-from .accumulators import BLOCK, Accumulator, ComplexSum
-from .code import LlvmFunction, Value
+from .accumulators import BLOCK, Accumulator, ComplexSum, combined_element
+from .code import LINE, LlvmFunction, Value
 from .complexes import Complex
 from .elements import (
     clamped,
+    converted,
     load_element,
     load_element_at,
     multiples,
     register_type,
+    store,
     store_element,
 )
 from .graphs import ElementNode, NoLoopNest
@@ -56,8 +63,12 @@ FAR_STRIDE = 1 << 11
 MOST_OPERATIONS = 128
 """The maximum operations in all iterations of a loop that is fully unrolled."""
 
-LINE = 64
-"""The bytes of a cache line."""
+MOST_LANES = 64
+"""The most lanes that a scatter visits without a loop. A loop took 1.5 to 2.5 times as
+long for histograms of 5,000 and 20,000 elements."""
+
+OUTSIDE = -(1 << 63)
+"""The offset of an update that is not completely inside the array."""
 
 _Reduction: TypeAlias = Accumulator | ComplexSum
 
@@ -97,6 +108,12 @@ class _Lowering:
             self.narrow = self.whole // gcd(self.whole, self.within)
         self.is_across = nest.lane >= nest.kept
         """Whether reductions are over the lanes of vectors."""
+        root = nest.root
+        self.is_in_turn = root.is_scatter and (
+            any(nest.lane in entry.dims for entry in root.operands[1:])
+            or not nest.strides[root.array][nest.lane]
+        )
+        """Whether a scatter combines the lanes one after the other."""
         self.stage = 0
         """The pass that is being written."""
         self.first: dict[ElementNode, int] = {}
@@ -413,6 +430,9 @@ class _Lowering:
             self.code.prefetch(scope.pointers[array], AHEAD * step + line)
 
     def _store(self, node: ElementNode, scope: _Scope) -> None:
+        if node.is_scatter:
+            self._scatter(node, scope)
+            return
         self._write(self._value(node, scope), node.dtype, self.out, scope)
 
     def _write(
@@ -424,6 +444,59 @@ class _Lowering:
             store_rows(value, pointer, rows, dtype, scope.lanes, scope.active)
             return
         store_element(value, pointer, stride, dtype, scope.lanes, scope.active)
+
+    def _scatter(self, node: ElementNode, scope: _Scope) -> None:
+        """Combines the updates in the lanes with the elements at their indices."""
+        code, (update, *entries) = self.code, node.operands
+        lanes, active, size = scope.lanes, scope.active, node.dtype.itemsize
+        value = self._value(update, scope)
+        is_inside, offset = code.number(1, "i1"), code.number(0, "i64")
+        for entry, (last, step) in zip(entries, node.starts, strict=True):
+            at = self._value(entry, scope)
+            assert isinstance(at, Value)
+            start = converted(at, entry.dtype, np.dtype(np.int64))
+            assert start is not None
+            is_inside = is_inside & start.compare("ule", last)
+            offset = offset + start * step
+        stride = self._lane_stride(node.array, scope)
+        pointer = scope.pointers[node.array]
+        if lanes == 1 or not self.is_in_turn:
+            with code.when(is_inside):
+                target = code.moved(pointer, offset.text, 1)
+                self._combine(node, target, value, stride, lanes, active)
+            return
+        offset = code.select(
+            code.widened(is_inside, lanes),
+            offset + multiples(code, stride, lanes),
+            code.number(OUTSIDE, "i64"),
+        )
+        values, offsets = code.buffer("i8", lanes * size), code.buffer("i64", lanes)
+        store_element(value, values, size, node.dtype, lanes, lanes)
+        store(offset, offsets, 8, np.dtype(np.int64), lanes, lanes)
+        for lane in code.indices(active, MOST_LANES):
+            one = code.get(code.moved(offsets, lane, 8), "i64", 1)
+            with code.when(one.compare("ne", OUTSIDE)):
+                at = code.moved(values, lane, size)
+                element = load_element(code, at, size, node.dtype, 1, 1)
+                target = code.moved(pointer, one.text, 1)
+                self._combine(node, target, element, size, 1, 1)
+
+    def _combine(
+        self,
+        node: ElementNode,
+        pointer: str,
+        value: Value | Complex,
+        stride: int,
+        lanes: int,
+        active: int,
+    ) -> None:
+        """Combines values with elements from `pointer` on, as a scatter does."""
+        assert isinstance(node.op, ScatterOp)
+        kind, dtype = node.op.kind.data, node.dtype
+        if kind != "replace":
+            old = load_element(self.code, pointer, stride, dtype, lanes, active)
+            value = combined_element(kind, dtype, old, value)
+        store_element(value, pointer, stride, dtype, lanes, active)
 
     def _rows(self, array: int, scope: _Scope) -> Rows | None:
         """The layout of the rows that vectors consist of here, or None."""

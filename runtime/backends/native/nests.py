@@ -1,13 +1,13 @@
 """Chooses the loops of a graph of elements: few, in a good order, one vectorized.
 
-Loops over the kept dimensions come first, ordered by the output's strides, then those
-over the reduced dimensions, ordered by the largest stride of any array. Dimensions that
-all arrays traverse like a single one become one loop. The vectorized loop, `lane`, is
-the innermost of the kept ones or the innermost of all. If it would not fill a vector,
-such as one over the three colors of pixels, vectors hold the whole loop for several
-indices of another loop. If the reduced rows are not much longer than a vector, vectors
-hold elements of many rows, which are transposed into columns. Computations that are
-needed once per row then fill vectors, too.
+Loops over the kept dimensions come first, ordered by the output's strides unless their
+order matters, then those over the reduced dimensions, ordered by the largest stride of
+any array. Dimensions that all arrays traverse like a single one become one loop. The
+vectorized loop, `lane`, is the innermost of the kept ones or the innermost of all. If
+it would not fill a vector, such as one over the three colors of pixels, vectors hold
+the whole loop for several indices of another loop. If the reduced rows are not much
+longer than a vector, vectors hold elements of many rows, which are transposed into
+columns. Computations that are needed once per row then fill vectors, too.
 """
 
 from collections.abc import Sequence
@@ -133,7 +133,8 @@ def nest_of(graph: ElementGraph) -> LoopNest:
     def by_reading(d: int) -> int:
         return -max(map(abs, columns[d]))
 
-    outer = merged(graph.shape, sorted(kept, key=by_output), columns)
+    order = sorted(kept, key=by_output) if graph.order is None else graph.order
+    outer = merged(graph.shape, order, columns)
     inner = merged(graph.shape, sorted(reduced, key=by_reading), columns)
     if not outer and not (reduced and inner):
         outer = [(1, [0] * len(arrays))]
@@ -280,6 +281,8 @@ def divided(nest: LoopNest, threads: int) -> Sequence[LoopNest]:
     """The nest in parts along one loop over a kept dimension, which threads can run
     concurrently; the nest itself if that does not pay. Each element is computed exactly
     as by the whole nest, because vectors and passes stay the same."""
+    if nest.root.is_scatter:  # several parts could write one element
+        return [nest]
     units = [LANES if loop == nest.lane else 1 for loop in range(nest.kept)]
     if nest.short >= 0:
         units[nest.short] = nest.sizes[nest.short]
@@ -316,7 +319,9 @@ def reductions(nest: LoopNest, stage: int) -> list[ElementNode]:
 def targets(nest: LoopNest, stage: int) -> list[ElementNode]:
     """The values that pass `stage` over a row needs."""
     wanted = [node.operands[0] for node in reductions(nest, stage)]
-    return [*wanted, nest.root] if stage == nest.root.stage else wanted
+    root = nest.root
+    ends = root.operands if root.is_scatter else [root]
+    return [*wanted, *ends] if stage == root.stage else wanted
 
 
 def computed(nest: LoopNest, stage: int) -> list[ElementNode]:
