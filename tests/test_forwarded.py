@@ -539,6 +539,7 @@ SPILLED = (
     "replaced on each path of an iteration",
     "replaced in one block, and forwarded by two",
     "replaced in blocks, from one of two that lead to them",
+    "forwarded from one run of a loop of blocks to the next",
     "selected",
 )
 
