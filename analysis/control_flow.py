@@ -89,6 +89,27 @@ class BlockLoop:
         """The branches from inside to the head, which begin the next iteration."""
         return self._branches(True)
 
+    @property
+    def lasts(self) -> Sequence[Block]:
+        """The blocks inside with branches to the head."""
+        return [b for b in self.head.predecessors() if b in self.blocks]
+
+    @property
+    def exits(self) -> Sequence[Block]:
+        """The blocks inside with branches to the outside."""
+        return [b for b in self.blocks if not self.blocks.issuperset(_after(b))]
+
+    def runs_once_in(self, outer: "BlockLoop") -> bool:
+        """Whether no iteration of a loop around this one runs it again."""
+        pending = [b for end in self.exits for b in _after(end)]
+        passed = {*self.blocks, outer.head}
+        for block in pending:  # grows during the loop
+            if block not in passed:
+                passed.add(block)
+                pending += _after(block)
+        again = passed - self.blocks - {outer.head}
+        return again.isdisjoint(self.head.predecessors())
+
     def _branches(self, is_inside: bool) -> Sequence[Operation]:
         before = dict.fromkeys(self.head.predecessors())
         found = [b.last_op for b in before if (b in self.blocks) == is_inside]
@@ -101,6 +122,11 @@ class BlockLoop:
         if region is None or block is None:
             return False
         return region.find_ancestor_block_in_region(block) in self.blocks
+
+
+def _after(block: Block) -> Sequence[Block]:
+    """The blocks to which the last operation of `block` branches."""
+    return block.last_op.successors if block.last_op else ()
 
 
 class ControlFlow:
@@ -169,13 +195,13 @@ class ControlFlow:
         target = region.find_ancestor_block_in_region(inside) if inside else None
         if target is None:
             return False
-        return self._dominance_in(region).dominates(block, target)
+        return self.dominance_in(region).dominates(block, target)
 
-    def loop_around(self, block: Block) -> "BlockLoop | None":
-        """The innermost loop of `cf` blocks around `block`; None if there is none."""
+    def loops_around(self, block: Block) -> Iterator["BlockLoop"]:
+        """The loops of `cf` blocks around `block`, from the innermost outwards."""
         if block.parent is None or len(block.parent.blocks) == 1:
-            return None
-        dominance = self._dominance_in(block.parent)
+            return
+        dominance = self.dominance_in(block.parent)
         head: Block | None = block
         while head is not None:
             before = head.predecessors()
@@ -188,11 +214,11 @@ class ControlFlow:
                     pending += new
             above = dominance.above(head)
             if pending and block in blocks and above is not None:
-                return BlockLoop(head, frozenset(blocks), above)
+                yield BlockLoop(head, frozenset(blocks), above)
             head = above
-        return None
 
-    def _dominance_in(self, region: Region) -> Dominance:
+    def dominance_in(self, region: Region) -> Dominance:
+        """Which blocks of a region dominate which."""
         if region not in self._dominance:
             self._dominance[region] = Dominance(region)
         return self._dominance[region]
@@ -213,8 +239,7 @@ class ControlFlow:
             entries[block], ends[block] = self._add_block(block)
         leaving: list[int] = []
         for block, end in ends.items():
-            terminator = block.last_op
-            successors = terminator.successors if terminator else ()
+            successors = _after(block)
             for successor in successors:
                 self._link([end], entries[successor])
             if not successors:

@@ -30,7 +30,7 @@ from the state at the end of the previous run.
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, islice, pairwise
 from typing import NamedTuple
 
 from xdsl.dialects import scf
@@ -268,14 +268,14 @@ Loop = scf.ForOp | scf.WhileOp | BlockLoop
 
 
 def loops_around(alloc: Operation, count: int, flow: ControlFlow) -> Sequence[Loop]:
-    """The innermost `scf` loops around an allocation, at most `count`, or the innermost
-    loop of `cf` blocks. The allocation runs at most once in an iteration of the first
-    loop; each `scf` loop is directly nested in the next."""
+    """The innermost `scf` loops around an allocation, or the innermost loops of `cf`
+    blocks, at most `count`. The allocation runs at most once in an iteration of the
+    first loop; each `scf` loop is directly nested in the next."""
     block, loop = alloc.parent, alloc.parent_op()
     while loop is not None and name_of(loop) in CHOICES:
         block, loop = loop.parent, loop.parent_op()
-    if block is not None and (of_blocks := flow.loop_around(block)):
-        return [of_blocks]
+    if block and (of_blocks := list(islice(flow.loops_around(block), count))):
+        return of_blocks
     loops: list[Loop] = []
     while isinstance(loop, scf.ForOp | scf.WhileOp) and len(loops) < count:
         loops.append(loop)
@@ -296,10 +296,33 @@ def loops_of(references: References) -> Sequence[Loop]:
         loops = loops_around(alloc, count, flow)
         if len(loops) < count:
             return ()
-        first = loops[0]
-        if isinstance(first, BlockLoop) or not first.regions[-1].is_ancestor(alloc):
+        if not _are_in_turn(loops, alloc, flow):
             return ()
     return loops
+
+
+def _are_in_turn(loops: Sequence[Loop], alloc: Operation, flow: ControlFlow) -> bool:
+    """Whether each run of an inner loop forwards its last allocation, and each
+    iteration of an outer loop runs the next inner loop once."""
+    if not isinstance(loops[0], BlockLoop):
+        return loops[0].regions[-1].is_ancestor(alloc)
+    of_blocks = [loop for loop in loops if isinstance(loop, BlockLoop)]
+    region, block = loops[0].head.parent, alloc.parent
+    assert region is not None
+    assert block is not None
+    at = region.find_ancestor_block_in_region(block)
+    assert at is not None
+    dominates = flow.dominance_in(region).dominates
+    inside = frozenset([at])  # what an iteration of `inner` runs last
+    for inner, outer in pairwise(of_blocks):
+        if any(end in inside or not dominates(end, at) for end in inner.exits):
+            return False
+        if not all(dominates(inner.head, end) for end in outer.lasts):
+            return False
+        if not inner.runs_once_in(outer):
+            return False
+        at, inside = inner.head, inner.blocks
+    return True
 
 
 def before(loop: Loop) -> Operation:

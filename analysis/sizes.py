@@ -16,7 +16,7 @@ expression. If it is a buffer's size, it gets a name, whose value is at least 1:
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, reduce
-from math import isinf
+from math import inf, isinf
 from operator import add, mul, sub
 from typing import cast
 
@@ -301,6 +301,17 @@ class SizeReader:
         sizes = iter(given)
         return [self._next(sizes) if size == DYNAMIC_INDEX else size for size in shape]
 
+    def largest(self, buffer: SSAValue) -> Sequence[int] | None:
+        """The largest shape of an allocation or view; None if a size has no bound."""
+        bounds = numbers_in(self.func.attributes.get(BOUNDS))
+        found: list[int] = []
+        for size in self.at_most(buffer, names=False):
+            most = inf if size is None else interval(size, bounds)[1]
+            if isinf(most):
+                return None
+            found.append(int(most))
+        return found
+
     def follow(self, other: FuncOp) -> None:
         """Also reads another function, taking its arguments to be those of this one."""
         for argument, given in zip(other.args, self.func.args, strict=False):
@@ -311,7 +322,9 @@ class SizeReader:
         expression, the bound is a constant, such as the step of a loop over tiles, or,
         if `names`, a name: the operand is that or 0, since no size is negative."""
         op, shape = buffer.owner, self.shape(buffer)
-        if None not in shape or not isinstance(op, memref.AllocOp | memref.ViewOp):
+        if None not in shape or not isinstance(
+            op, memref.AllocOp | memref.ViewOp | memref.SubviewOp
+        ):
             return shape
         given = iter(op.dynamic_sizes if isinstance(op, memref.AllocOp) else op.sizes)
         type = cast(AnyMemRef, buffer.type)

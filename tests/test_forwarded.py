@@ -78,6 +78,12 @@ def blocks(*body: str, starts: str, args: str, next: str) -> str:
     )
 
 
+def inner(*blocks: str, name: str = "inner") -> str:
+    """A loop made of blocks, with names that differ from those of a loop around it."""
+    of_loop = r"([%^])(head|body|end|i|more|next)\b"
+    return re.sub(of_loop, rf"\1{name}_\2", lines(*blocks))
+
+
 NEXT = [alloc("now"), step("was", "now"), free("was")]
 
 PROGRAMS = {
@@ -358,11 +364,7 @@ PROGRAMS = {
         [
             FIRST,
             blocks(
-                re.sub(
-                    r"([%^])(head|body|end|i|more|next)\b",
-                    r"\1inner_\2",
-                    blocks(*NEXT[:2], starts="%began", args="%was", next="%now"),
-                ),
+                inner(blocks(*NEXT[:2], starts="%began", args="%was", next="%now")),
                 add("was", "began", "z"),
                 *(alloc("again"), step("was", "again")),
                 starts="%first",
@@ -372,6 +374,70 @@ PROGRAMS = {
             copy("began", "y"),
         ],
         320,  # two for each loop, and %first, the initial value of both
+    ),
+    "forwarded from one run of a loop of blocks to the next": (
+        [
+            FIRST,
+            blocks(
+                inner(blocks(*NEXT, starts="%began", args="%was", next="%now")),
+                *(each("was", "z"), add("was", "z", "was")),
+                starts="%first",
+                args="%began",
+                next="%was",
+            ),
+            *(copy("began", "y"), free("began")),
+        ],
+        128,
+    ),
+    "replaced in two loops of blocks, one after the other, in another": (
+        [
+            FIRST,
+            blocks(
+                inner(blocks(*NEXT, starts="%began", args="%was", next="%now")),
+                inner(
+                    blocks(
+                        *(alloc("later"), step("after", "later"), free("after")),
+                        starts="%was",
+                        args="%after",
+                        next="%later",
+                    ),
+                    name="second",
+                ),
+                starts="%first",
+                args="%began",
+                next="%after",
+            ),
+            *(copy("began", "y"), free("began")),
+        ],
+        256,  # two for each inner loop
+    ),
+    "forwarded through three loops of blocks, with the one before": (
+        [
+            *(FIRST, alloc("second"), each("x", "second")),
+            blocks(
+                inner(
+                    blocks(
+                        inner(
+                            blocks(
+                                *(NEXT[0], NEXT[1], add("now", "older", "now")),
+                                starts="%b, %b_older",
+                                args="%was, %older",
+                                next="%now, %was",
+                            )
+                        ),
+                        starts="%a, %a_older",
+                        args="%b, %b_older",
+                        next="%was, %older",
+                    ),
+                    name="middle",
+                ),
+                starts="%first, %second",
+                args="%a, %a_older",
+                next="%b, %b_older",
+            ),
+            *(copy("a", "y"), each("a_older", "z")),
+        ],
+        192,
     ),
     "selected": (
         [
@@ -426,11 +492,54 @@ def test_values_of_planned_programs() -> None:
         assert complaint(got, want) is None, name
 
 
+LEFT = {
+    "an iteration may run the inner loop, or not": [
+        "cf.cond_br %p, ^run, ^none\n^run:",
+        inner(blocks(*NEXT, starts="%began", args="%was", next="%now")),
+        *(f"cf.br ^join(%was : {M})", f"^none:\ncf.br ^join(%began : {M})"),
+        f"^join(%after: {M}):",
+    ],
+    "the inner loop ends after an allocation": [
+        f"cf.br ^inner(%c0, %began : index, {M})",
+        *(f"^inner(%j: index, %was: {M}):", *NEXT),
+        "%last = arith.addi %j, %c1 : index",
+        "%again = arith.cmpi slt, %last, %n : index",
+        f"cf.cond_br %again, ^inner(%last, %now : index, {M}), ^after(%now : {M})",
+        f"^after(%after: {M}):",
+    ],
+}
+
+
+@pytest.mark.skipif(not LIBRARIES, reason="no libmlir_runner_utils")
+@needs_mlir
+def test_values_of_programs_that_are_left(caplog: pytest.LogCaptureFixture) -> None:
+    """A loop of blocks cannot continue the rotation of the loop in it if the slot of
+    the last allocation depends on the path."""
+    texts = [
+        program(
+            *(FIRST, blocks(*body, starts="%first", args="%began", next="%after")),
+            *(copy("began", "y"), free("began")),
+        )
+        for body in LEFT.values()
+    ]
+    plans: list[str] = []
+    for name, text in zip(LEFT, texts, strict=True):
+        caplog.clear()
+        with caplog.at_level(logging.INFO, REMARKS.name):
+            plan = text_of(planned(text))
+        assert "is not planned" in caplog.text, name
+        plans.append(plan[plan.index("{") + 1 : plan.rindex("}")])
+    ran = behaviors([*texts, *plans], TOOLS[0])
+    for name, want, got in zip(LEFT, ran[:2], ran[2:], strict=True):
+        assert complaint(got, want) is None, name
+
+
 SPILLED = (
     "the first is read after the loop",
     "replaced on each path of an iteration",
     "replaced in one block, and forwarded by two",
     "replaced in blocks, from one of two that lead to them",
+    "forwarded from one run of a loop of blocks to the next",
     "selected",
 )
 

@@ -70,10 +70,10 @@ Needs: level 2, and a target.
 Leaves: level 2.
 Does not: move arguments; move buffers of which only a view is forwarded, that a loop
 of unknown trip count rotates through several slots, that blocks of `cf` may read before
-writing, that another region frees, or whose symbolic size has no bound; copy parts of
-symbolic size; change functions with streams or barriers; overlap copies with other
-operations; or fail if no choice fits. In that case, it leaves the arena with the fewest
-bytes, and plan-memory reports the error.
+writing, that another region frees, or whose symbolic size has no bound; copy parts
+whose size has no bound; change functions with streams or barriers; overlap copies with
+other operations; or fail if no choice fits. In that case, it leaves the arena with the
+fewest bytes, and plan-memory reports the error.
 """
 
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -100,6 +100,7 @@ from ...analysis.residents import (
     residents,
     why_none,
 )
+from ...analysis.sizes import SizeReader
 from ...dialects.diagnostics import (
     LocatedError,
     held_back,
@@ -219,6 +220,7 @@ class _Spilling:
         self.shares = shares  # whether successive uses share a copy of a part
         self.capacity = max(arena.left or 0, 0)
         self.flow = flow = ControlFlow(func)
+        self.sizes = SizeReader(func)
         self.own: list[Moving] = []
         """The residents that may move; those of a nested block come after those of the
         blocks around it."""
@@ -241,7 +243,7 @@ class _Spilling:
         is_elsewhere = block is not resident.allocation.alloc.parent
         first, last = (self.flow.step[op] for op in (block.first_op, block.last_op))
         size = resident.allocation.size
-        remote = [self.route.remote(use, size) for use in uses]
+        remote = [self.route.remote(use, size, self.sizes) for use in uses]
         moving = Moving(
             buffer,
             resident,

@@ -21,17 +21,18 @@
       earlier plans (`squeaky.py`).
     * Valley branch and bound under capacities between the lower bound and the best
       peak, forwards and backwards in time, with growing limits and varied orders
-      (`search.py`). Unless the part is too large, it searches the part as a whole, and
-      among boxes that buffers fill without a gap (`boxes.py`, which gets four shares).
-      It also searches the pieces into which a spine of few buffers splits a large part
-      (`spine.py`).
+      (`search.py`). In a large part, it searches the pieces into which a spine of few
+      buffers splits the part (`spine.py`). If there is no such spine, or its pieces
+      cannot get lower, it searches the part as a whole, unless it is too large. In
+      parts that are small enough, it also searches among boxes that buffers fill
+      without a gap (`boxes.py`, which gets four shares).
 
 Skyline placement cannot handle gaps, given offsets or mixed alignments. The first plan
 of such a problem is the best of the greedy plans and, without given offsets, of the
-plan for the same buffers with gaps filled and alignments made equal. Then two searches
-take turns: hill climbing over the order of first fit (`climb.py`), and, for up to 2,000
-buffers, a branch and bound that is exact for these problems, too (`upward.py`). At the
-end, ejection fits buffers below the best peak (`repair.py`).
+plan for the same buffers with gaps filled and alignments made equal. Then three
+searches take turns: hill climbing over the order of first fit (`climb.py`), ejection
+below the best peak (`repair.py`), and, for up to 2,000 buffers, a branch and bound that
+is exact for these problems, too (`upward.py`).
 
 If buffers have hints, the plan of the hints is a candidate, too. If every buffer has a
 hint and the hints are a sound plan, this is their plan; otherwise, it is first fit in
@@ -70,7 +71,7 @@ from .repair import Repair
 from .search import FEASIBLE, INFEASIBLE, RULES, UNKNOWN, SearchOutcome, ValleySearch
 from .sections import Part, parts_of, unit_of
 from .skyline import skyline_plans
-from .spine import split
+from .spine import PIECE, split
 from .squeaky import SqueakyWheel
 from .upward import UpwardSearch
 
@@ -86,9 +87,9 @@ bound, as a share of it."""
 _PREPARING = 2_000_000
 """Work of the other searches before a search that needs costly preparation begins."""
 
-_FILLED, _IRREGULAR = 0.1, 0.05
-"""Shares of the work for irregular problems: with gaps filled, and for each stage after
-that. Few of these problems can reach the lower bound, and more work rarely helps."""
+_FILLED, _IRREGULAR = 0.1, 0.1
+"""Shares of the work for irregular problems: with gaps filled, and after that. Few of
+these problems can reach the lower bound, and more work rarely helps."""
 
 _NEAR = 0.01
 """If a plan around a backbone exceeds the load by at most this share, no other skyline
@@ -396,13 +397,10 @@ def _searches(
     budget: SearchBudget,
 ) -> Sequence[_Search]:
     """The searches for a part of a regular problem."""
-    searches = [_core_first(part, bounds, budget)]
-    if part.covered <= _SEARCHABLE:
-        searches.append(_by_valleys(part, bounds, seed, budget))
+    searches = [_core_first(part, bounds, budget), _exactly(part, bounds, seed, budget)]
     if len(part.size) <= _SMALL:
         searches.append(_by_wheel(part, bounds, budget))
         searches += [_in_boxes(part, bounds, seed + n, budget) for n in range(_DRAWS)]
-    searches.append(_in_pieces(part, bounds, seed, budget))
     area = orders.measures(part)[1]
     searches.append(
         _by_descent(part.buffers, part.size, area, best, bounds, seed, budget)
@@ -433,6 +431,14 @@ def _by_wheel(part: Part, bounds: _Bounds, budget: SearchBudget) -> _Search:
         since = budget.seconds
         bounds.take(wheel.step())
         budget.spend(work, since)
+
+
+def _exactly(part: Part, bounds: _Bounds, seed: int, budget: SearchBudget) -> _Search:
+    """Searches the pieces around a spine, or, if this does not help, the whole part."""
+    if len(part.size) > PIECE:
+        yield from _in_pieces(part, bounds, seed, budget)
+    if part.covered <= _SEARCHABLE:
+        yield from _by_valleys(part, bounds, seed, budget)
 
 
 def _by_valleys(
@@ -624,19 +630,18 @@ def _irregular(task: _Task) -> Placement:
         for plan in greedy.plans(buffers):
             take(plan)
     bounds = _Bounds(task.goal, peak_of(buffers, best), partial(peak_of, buffers), take)
-    searches = [_by_moves(buffers, best, bounds, limits.seed, budget)]
+    sizes, area = [b.size for b in buffers], orders.measures_of_any(buffers)[0]
+    searches = [
+        _by_moves(buffers, best, bounds, limits.seed, budget),
+        _by_descent(buffers, sizes, area, lambda: best, bounds, limits.seed, budget),
+    ]
     if len(buffers) <= _COMPARABLE:
         searches.append(_upwards(buffers, bounds, limits.seed, budget))
-    sizes, area = [b.size for b in buffers], orders.measures_of_any(buffers)[0]
-    descent = _by_descent(
-        buffers, sizes, area, lambda: best, bounds, limits.seed, budget
-    )
-    for number, stage in enumerate((searches, [descent]), 1):
-        budget.share = number / 2
-        if limits.time_limit is None:
-            budget.share = budget.used + _IRREGULAR
-        if bounds.low < bounds.high:
-            for _ in _minimise(bounds, stage, budget):
-                pass
+    budget.share = 1.0
+    if limits.time_limit is None:
+        budget.share = budget.used + _IRREGULAR
+    if bounds.low < bounds.high:
+        for _ in _minimise(bounds, searches, budget):
+            pass
     is_bound = task.goal == lower_bound or bounds.low > task.goal
     return Placement(best, is_bound and bounds.low == bounds.high)

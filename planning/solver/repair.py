@@ -8,6 +8,11 @@ method is that of Nagata and Bräysy, "A Powerful Route Minimization Heuristic f
 Vehicle Routing Problem with Time Windows", 2009, with offsets in place of vehicles. The
 search proves nothing: it finds a plan or gives up.
 
+Ejected buffers leave free bytes in many places, each too small for the next buffer.
+Now and then, all placed buffers therefore drop as far as they can, in ascending order
+of their offsets; the next time, they rise to the capacity. This collects the free bytes
+at one end, and takes the search to different plans.
+
 A tree of the latest ends finds the placed buffers that overlap a given one in time.
 """
 
@@ -25,6 +30,7 @@ from .sections import live_ranges_of
 _STEP_WORK = 20  # work of taking a buffer from the queue, in pairs of buffers
 _PAIR_WORK = 5  # work of a pair of buffers, in sections of `search.py`
 _CHUNK, _PLAIN_CHUNK = 1_000_000, 200_000  # work between two checks of the budget
+_SECTIONS = 32  # sections in which a buffer drops in the time of a pair of buffers
 _FIXED = 1 << 45  # cost of ejecting a buffer with a given offset: more than all others
 
 
@@ -47,11 +53,19 @@ class _Lives(NamedTuple):
 class _State(NamedTuple):
     """The placed buffers, and the queue of the others."""
 
+    point: Integers  # where the search is: see `_HEAD`
     weight: Integers  # per buffer
     offset: Integers  # per buffer, or WAITING
     queue: Integers  # a ring buffer of indices
     near: Integers  # scratch: the placed buffers that overlap the current one
     stack: Integers  # scratch: nodes of the tree
+    height: Integers  # scratch: bytes that buffers have taken, per section
+
+
+_HEAD, _LEFT, _CHANCE, _SINCE, _DOWN = range(5)
+"""The numbers in `point`: the queue's head (-1 if a buffer fits nowhere), its length,
+the state of the random numbers, the work since the placed buffers moved, in pairs of
+buffers, and whether they drop next (1) or rise (0)."""
 
 
 class Repair:
@@ -71,6 +85,7 @@ class Repair:
             counts[section + 1] += 1
         area = [b.size * (end[i] - first[i]) for i, b in enumerate(buffers)]
         largest = max(area)
+        self._sections = live.sections
         self._lives = _Lives(
             by_start,
             first,
@@ -121,30 +136,29 @@ class Repair:
         waiting = [i for i in order if offsets[i] == WAITING]
         lives = self._lives
         state = _State(
+            [0, len(waiting), 1, 0, 1],
             list(weights),
             list(offsets),
             [*waiting, *[0] * (count + 1 - len(waiting))],
             [0] * count,
             [0] * (2 * len(lives.latest).bit_length() + 2),
+            [0] * self._sections,
         )
         reach = [b.size + b.alignment + (b.offset or 0) for b in self._buffers]
         fast = False
         kernel: Callable[..., Any] = _repair
-        head, left, chance = 0, len(waiting), 1
-        while left:
+        while state.point[_LEFT]:
             allowed = min(limit, budget.left, _CHUNK if fast else _PLAIN_CHUNK)
-            if allowed <= 0 or head < 0:
+            if allowed <= 0 or state.point[_HEAD] < 0:
                 return None
             if not fast and pays(3 * allowed, [*reach, capacity], _repair):
                 fast = True
-                kernel = compiled(_repair, _neighbors, _are_live_together)
+                kernel = compiled(_repair, _neighbors, _are_live_together, _settle)
                 lives, state = as_arrays(lives), as_arrays(state)
             since = budget.seconds
-            head, left, chance, pairs = kernel(
-                lives, state, capacity, head, left, chance, allowed // _PAIR_WORK
-            )
+            work = int(kernel(lives, state, capacity, allowed // _PAIR_WORK))
+            work *= _PAIR_WORK
             weights[:] = plain(state.weight)
-            work = int(pairs) * _PAIR_WORK
             limit -= work
             budget.spend(work, since)
         return plain(state.offset)
@@ -159,28 +173,29 @@ def _latest_ends(end: Sequence[int]) -> list[int]:
     return tree
 
 
-def _repair(
-    lives: _Lives,
-    state: _State,
-    capacity: int,
-    head: int,
-    left: int,
-    chance: int,
-    limit: int,
-) -> tuple[int, int, int, int]:
+def _repair(lives: _Lives, state: _State, capacity: int, limit: int) -> int:
     """The kernel: places buffers from the queue until it is empty or `limit` is spent.
 
-    Returns the queue's head (-1 if a buffer fits nowhere), its length, the state of the
-    random numbers, and the work in pairs of buffers.
+    Returns the work in pairs of buffers.
     """
+    head, left, chance, since, down = state.point
+    covered = 0  # sections, by all buffers
+    for place in range(len(lives.live_first)):
+        covered += lives.live_end[place] - lives.live_first[place]
+    settling = len(lives.size) + covered // _SECTIONS
     work = 0
     while left and work <= limit:
+        if since > settling:
+            _settle(lives, state, capacity, down)
+            work += settling
+            since, down = 0, 1 - down
         index = state.queue[head]
         size, alignment = lives.size[index], lives.alignment[index]
         head = (head + 1) % len(state.queue)
         left -= 1
         count = _neighbors(lives, state, index)
         work += count + _STEP_WORK
+        since += count + _STEP_WORK
         bottoms = [
             (state.offset[j], lives.worth[j] * state.weight[j])
             for j in state.near[:count]
@@ -225,7 +240,8 @@ def _repair(
             if least == 0:
                 break
         if least >= _FIXED:
-            return -1, left + 1, chance, work
+            head, left = -1, left + 1
+            break
         if least:
             state.weight[index] += 1
             for j in state.near[:count]:
@@ -235,7 +251,42 @@ def _repair(
                     state.queue[(head + left) % len(state.queue)] = j
                     left += 1
         state.offset[index] = offset
-    return head, left, chance, work
+    state.point[_HEAD], state.point[_LEFT], state.point[_CHANCE] = head, left, chance
+    state.point[_SINCE], state.point[_DOWN] = since, down
+    return work
+
+
+def _settle(lives: _Lives, state: _State, capacity: int, down: int) -> None:
+    """Moves the placed buffers down, or up, until each rests on another or an end.
+
+    The order of the buffers stays. Buffers with a given offset do not move.
+    """
+    placed = [
+        (offset if down else capacity - offset - lives.size[i], i)
+        for i, offset in enumerate(state.offset)
+        if offset >= 0
+    ]
+    placed.sort()
+    height = state.height  # from the end to which they move
+    for section in range(len(height)):
+        height[section] = 0
+    for distance, i in placed:
+        ranges = range(lives.live_at[i], lives.live_at[i + 1])
+        size, alignment = lives.size[i], lives.alignment[i]
+        rest = 0
+        for place in ranges:
+            for section in range(lives.live_first[place], lives.live_end[place]):
+                rest = max(rest, height[section])
+        if lives.worth[i] >= _FIXED:
+            rest = distance
+        elif down:
+            rest += -rest % alignment
+        else:
+            rest += (capacity - rest - size) % alignment
+        for place in ranges:
+            for section in range(lives.live_first[place], lives.live_end[place]):
+                height[section] = rest + size
+        state.offset[i] = rest if down else capacity - rest - size
 
 
 def _neighbors(lives: _Lives, state: _State, index: int) -> int:

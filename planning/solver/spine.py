@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .sections import Part, over
 from .skyline import skyline_plans
 
-_PIECE = 500  # the most buffers of a piece
+PIECE = 500  # the most buffers of a piece
 _FEW = 16  # at most one buffer in 16 is in the spine
 _ROUNDS = 30  # attempts at a spine that leaves enough room for all pieces
 
@@ -37,7 +37,7 @@ def split(part: Part) -> tuple[Sequence[int], Sequence[Piece]]:
     Both are empty if the part is small, or if no spine of few buffers leaves small
     pieces with enough room for each.
     """
-    if len(part.size) <= _PIECE:
+    if len(part.size) <= PIECE:
         return [], []
     spine = _spine(part)
     for _ in range(_ROUNDS):
@@ -95,7 +95,7 @@ def _spine(part: Part) -> list[int]:
 
     def is_enough(few: int) -> bool:
         rest = [i for i in range(count) if weakest[i] > few]
-        return max(map(len, part.connected(rest)), default=0) <= _PIECE
+        return max(map(len, part.connected(rest)), default=0) <= PIECE
 
     levels = sorted(set(crossed))
     few = levels[bisect_left(levels, True, key=is_enough)]

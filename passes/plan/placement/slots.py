@@ -32,7 +32,7 @@ slots:
     }
 
 Outer loops that forward the results of a loop carry the slots as the loop leaves them.
-In a loop of `cf` blocks, the first block has the slots as arguments.
+In loops of `cf` blocks, the first block of each has the slots as arguments.
 """
 
 from bisect import bisect_left, insort
@@ -244,10 +244,11 @@ def carry(allocation: Allocation, slots: Sequence[SSAValue]) -> SSAValue:
     the current iteration."""
     alloc, count = allocation.alloc, len(slots)
     loops = loops_around(alloc, allocation.loops, allocation.references.flow)
+    if of_blocks := [loop for loop in loops if isinstance(loop, BlockLoop)]:
+        return _carry_by_blocks(of_blocks, slots)
     values = slots
     for loop in reversed(loops):
-        if isinstance(loop, BlockLoop):
-            return _carry_by_blocks(loop, slots)
+        assert not isinstance(loop, BlockLoop)
         carrying = _carrying(loop, values)
         if loop is not loops[-1]:  # the outer loop forwards its results
             _forward(carrying.parent, carrying.results[-count:])
@@ -260,16 +261,23 @@ def carry(allocation: Allocation, slots: Sequence[SSAValue]) -> SSAValue:
     return values[0]
 
 
-def _carry_by_blocks(loop: BlockLoop, slots: Sequence[SSAValue]) -> SSAValue:
-    """Makes a loop of `cf` blocks carry `slots` as arguments of its head, and rotate
-    them in each iteration. Returns the slot to use in the current iteration."""
-    entries, backs = loop.entries, loop.backs
-    args = [loop.head.insert_arg(s.type, len(loop.head.args)) for s in slots]
-    for op in entries:
-        pass_to(loop.head, op, slots)
-    for op in backs:
-        pass_to(loop.head, op, [*args[1:], args[0]])
-    return args[0]
+def _carry_by_blocks(loops: Sequence[BlockLoop], slots: Sequence[SSAValue]) -> SSAValue:
+    """Makes loops of `cf` blocks, the innermost first, carry `slots` as arguments of
+    their heads. The innermost loop rotates them in each iteration. Returns the slot to
+    use in the current iteration."""
+    values = slots
+    carried: list[Sequence[SSAValue]] = []
+    for loop in reversed(loops):
+        args = [loop.head.insert_arg(s.type, len(loop.head.args)) for s in slots]
+        for op in loop.entries:
+            pass_to(loop.head, op, values)
+        carried.insert(0, values := args)
+    first, *others = values
+    nexts = [[*others, first], *carried]  # by loop: what an iteration passes on
+    for loop, values in zip(loops, nexts, strict=False):
+        for op in loop.backs:
+            pass_to(loop.head, op, values)
+    return first
 
 
 def _carrying(

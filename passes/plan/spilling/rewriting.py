@@ -1,5 +1,6 @@
 """Inserts the copies and allocations of a buffer that moves."""
 
+from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import memref
@@ -125,7 +126,10 @@ class Rewriting:
         there = self._view(view, self._slow(), op)
         if number not in each.joined:
             type = contiguous(cast(AnyMemRef, view.type))
-            made = memref.AllocOp((), (), type, self.alloc.alignment)
+            given: Sequence[SSAValue] = ()
+            if isinstance(view.owner, memref.SubviewOp):
+                given = view.owner.sizes
+            made = memref.AllocOp(given, (), type, self.alloc.alignment)
             made.memref.name_hint = self.alloc.memref.name_hint
             self._before(op, made)
             self.part, self.is_changed = made.memref, False

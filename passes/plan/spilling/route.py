@@ -2,6 +2,7 @@
 access the contents there."""
 
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple, cast
 
 from xdsl.dialects import memref
@@ -13,6 +14,7 @@ from xdsl.utils.test_value import create_ssa_value
 
 from ....analysis.control_flow import ControlFlow
 from ....analysis.residents import ResidentUse
+from ....analysis.sizes import SizeReader
 from ....dialects.diagnostics import name_of
 from ....dialects.memory import overwrites, says_effects
 from ....dialects.strides import has_distinct_elements
@@ -38,7 +40,7 @@ class Remote(NamedTuple):
     staged: SSAValue | None = None
     """The view whose bytes are copied to the faster memory for the use. None if the
     operation accesses the slower memory."""
-    bytes: int = 0  # of the copy
+    bytes: int = 0  # of the copy, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +81,27 @@ class Route:
         out, written = (self.times(bytes)[0] for bytes in (size, remote.writes))
         return out - written if remote.writes else 0
 
-    def remote(self, use: ResidentUse, size: int) -> Remote | None:
+    def remote(self, use: ResidentUse, size: int, sizes: SizeReader) -> Remote | None:
         """How `use` accesses a buffer of `size` bytes in the slower memory; None if it
         needs the whole buffer in the faster memory."""
         is_own = all(op is use.op and says_effects(op) for op, _ in use.accesses)
         if not is_own:
             return None
         if self._is_direct(use):
-            part = _part(use, size)
+            part = _part(use, size, sizes)
             return Remote(part * use.reads, part * use.writes)
         (view, *others) = dict.fromkeys(view for _, view in use.accesses)
         type = cast(AnyMemRef, view.type)
-        if others or not type.has_static_shape():
+        is_made = type.has_static_shape() or isinstance(view.owner, memref.SubviewOp)
+        shape = sizes.largest(view)
+        if others or shape is None or not is_made:
             return None
-        part = type.element_count() * element_bytes(type.element_type)
+        part = prod(shape) * element_bytes(type.element_type)
         is_read = use.reads or not overwrites(use.op, view)
         strides = type.get_strides() or [None]
         if not 0 < part < size:
             return None
-        if use.writes and not has_distinct_elements(type.get_shape(), strides):
+        if use.writes and not has_distinct_elements(shape, strides):
             return None
         if not _takes(use.op, view, contiguous(type)):
             return None
@@ -128,15 +132,15 @@ class Route:
         return True
 
 
-def _part(use: ResidentUse, size: int) -> int:
+def _part(use: ResidentUse, size: int, sizes: SizeReader) -> int:
     """An upper bound of the bytes that `use` accesses of a buffer of `size` bytes."""
     bytes = 0
     for op, view in use.accesses:
         type = cast(AnyMemRef, view.type)
         if name_of(op) in ELEMENTWISE:
             bytes += element_bytes(type.element_type)
-        elif type.has_static_shape():
-            bytes += type.element_count() * element_bytes(type.element_type)
+        elif (shape := sizes.largest(view)) is not None:
+            bytes += prod(shape) * element_bytes(type.element_type)
         else:
             return size
     return min(bytes, size)
