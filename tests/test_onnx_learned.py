@@ -50,6 +50,20 @@ SVM: Mapping[str, Any] = {
     "kernel_params": [0.5, 0.1, 3.0],
 }
 
+SVC: Mapping[str, Any] = {
+    **{name: value for name, value in SVM.items() if name != "n_supports"},
+    "vectors_per_class": [1, 2],
+    "classlabels_ints": [3, 7],
+    "kernel_type": "RBF",
+}
+SVC3: Mapping[str, Any] = {
+    **SVC,
+    "vectors_per_class": [1, 1, 1],
+    "classlabels_ints": [3, 7, 9],
+    "coefficients": [0.5, -1.0, 2.0, 1.5, 0.3, -0.7],
+    "rho": [0.25, -0.5, 0.1],
+}
+
 CASES: list[tuple[str, Mapping[str, Any]]] = [
     ("Scaler", {"offset": [0.5, 0.0, 1.0], "scale": [2.0, 3.0, 4.0]}),
     ("Normalizer", {"norm": "L1"}),
@@ -62,6 +76,9 @@ CASES: list[tuple[str, Mapping[str, Any]]] = [
     ),
     ("SVMRegressor", {**SVM, "kernel_type": "RBF", "one_class": 1}),
     ("SVMRegressor", {**SVM, "n_supports": 0, "coefficients": [1.0, 2, 3]}),
+    ("SVMClassifier", SVC),
+    ("SVMClassifier", {**SVC, "post_transform": "LOGISTIC", "kernel_type": "POLY"}),
+    ("SVMClassifier", SVC3),
     ("Normalizer", {"norm": "L2"}),
     (
         "LinearRegressor",
@@ -248,6 +265,10 @@ def test_encoders(name: str, attributes: Mapping[str, Any]) -> None:
         ("TreeEnsembleRegressor", {"nodes_truenodeids": [1, 0, *[0] * 6]}, "root each"),
         ("TreeEnsembleRegressor", {"nodes_truenodeids": [9] * 8}, "not supported|not"),
         ("Normalizer", {"norm": "MAX"}, "norm = 'MAX', expected 'L1' or 'L2'"),
+        ("SVMClassifier", {"prob_a": [1.0], "prob_b": [0.5]}, "with probabilities"),
+        ("SVMClassifier", {"coefficients": [1.0, 2, 3]}, "all positive"),
+        ("SVMClassifier", {"post_transform": "SOFTMAX"}, "transform = 'SOFTMAX'"),
+        ("SVMClassifier", {"vectors_per_class": [3]}, "2 integer labels for 1"),
         (
             "LinearClassifier",
             {"classlabels_strings": ["a", "b"]},

@@ -1,16 +1,17 @@
 """Converts classical machine learning models (`ai.onnx.ml`) to tgraph: encoders,
-linear models, support vector regressions and tree ensembles, as exported from
+linear models, support vector machines and tree ensembles, as exported from
 scikit-learn, also in the form of opset 5.
 
 Classes are integers, and results are tensors. All trees are evaluated together, from
 their roots: each iteration of a loop takes one step in every tree.
 
-Does not: support classification by SVMs, strings, or dictionaries (`ZipMap`).
+Does not: support probabilities of SVMs, strings, or dictionaries (`ZipMap`).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -221,6 +222,47 @@ def _labeled(n: OnnxNode, scores: SSAValue, labels: Array) -> Sequence[Value]:
     if shape_of(scores)[1] != len(labels) or len(labels) < 2:
         raise Unsupported("with one score for two classes, expected one for each")
     best = index_of(n, "maximum", scores, 1)
+    return [n.take(n.constant(labels), best, 0), _finished(n, scores)]
+
+
+def _svm_classifier(n: OnnxNode) -> Sequence[Value]:
+    """Each pair of classes has a score, which gives one of them a vote. The result is
+    the class with the most votes, and the scores; for two classes, the score of each.
+    """
+    labels, counts = _classes(n, "classlabels_ints"), _numbers(n, "vectors_per_class")
+    if _floats(n, "prob_a").size:
+        raise Unsupported("with probabilities (prob_a), expected scores")
+    if len(counts) != len(labels) or len(labels) < 2:
+        what = f"with {len(labels)} integer labels"
+        raise Unsupported(f"{what} for {len(counts)} classes of support vectors")
+    total, coefficients = int(counts.sum()), _floats(n, "coefficients")
+    if (coefficients >= 0).all():  # onnxruntime then finds another class
+        raise Unsupported("with coefficients that are all positive")
+    coefficients = coefficients.reshape(len(labels) - 1, total)
+    ends = np.cumsum(counts)
+    own = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+    pairs = list(combinations(range(len(labels)), 2))
+    weights = np.zeros((len(pairs), total), np.float32)
+    gains = np.zeros((len(pairs), len(labels)), np.float32)
+    votes = np.zeros(len(labels), np.float32)
+    for pair, (one, other) in enumerate(pairs):
+        weights[pair, own[one]] = coefficients[other - 1, own[one]]
+        weights[pair, own[other]] = coefficients[one, own[other]]
+        gains[pair, one], gains[pair, other] = 1, -1
+        votes[other] += 1
+    x = _rows(n)
+    vectors = _floats(n, "support_vectors").reshape(total, shape_of(x)[1])
+    scores = n.dot(_kernel(n, x, vectors), n.constant(weights), ([1], [1]))
+    scores = n.apply(e.AddOp, scores, n.constant(_floats(n, "rho")))
+    is_first = n.convert(compare(n, scores, "GT", 0), f32)
+    gained = n.dot(is_first, n.constant(gains), ([1], [0]))
+    best = index_of(n, "maximum", n.apply(e.AddOp, gained, n.constant(votes)), 1)
+    if len(pairs) == 1:
+        # Of SOFTMAX, onnxruntime makes something else than the standard.
+        after = n.text("post_transform", "NONE")
+        n.expect("post_transform", after, "NONE", "LOGISTIC")
+        both = n.emit(e.NegateOp, scores), scores
+        scores = n.emit(ConcatenateOp, *both, dimension=IntegerAttr(1, i64))
     return [n.take(n.constant(labels), best, 0), _finished(n, scores)]
 
 
@@ -490,6 +532,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
         "LinearRegressor": _linear_regressor,
         "Normalizer": _normalizer,
         "OneHotEncoder": _one_hot,
+        "SVMClassifier": _svm_classifier,
         "SVMRegressor": _svm_regressor,
         "Scaler": _scaler,
         "TreeEnsemble": _tree_ensemble,
