@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple, cast
 
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -18,7 +19,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.traits import SymbolTable
 
 from ..dialects.diagnostics import LocatedError
-from ..dialects.memory import ARENA
+from ..dialects.memory import ARENA, root_of
 from ..dialects.tgraph.base import (
     DONATED,
     NAME,
@@ -28,7 +29,9 @@ from ..dialects.tgraph.base import (
     TensorOp,
     VariableType,
 )
-from ..dialects.tgraph.structure import IfOp, WhileOp
+from ..dialects.tgraph.shaping import ConstantOp, ViewOp
+from ..dialects.tgraph.signature import attributes_of
+from ..dialects.tgraph.structure import FusionOp, IfOp, WhileOp
 
 Attributes = dict[str, Attribute]
 
@@ -142,6 +145,33 @@ class CallerMemory(NamedTuple):
     title: str  # "result 1", "argument 0"
     is_given: bool  # whether it has contents when the function starts
     is_kept: bool  # whether it must have contents when the function ends
+
+
+def is_constant(value: SSAValue) -> bool:
+    """Whether no run changes a tensor or memref: it is a parameter, a constant, or a
+    view of one, also where a region gets it as an argument."""
+    while True:
+        op = (value := root_of(value)).owner
+        if isinstance(op, ViewOp) and not op.outs:
+            value = op.inputs[0]
+            continue
+        if isinstance(op, Operation):
+            is_literal = isinstance(op, ConstantOp) and not op.outs
+            return is_literal or isinstance(op, memref.GetGlobalOp)
+        assert isinstance(value, BlockArgument)
+        around, number = op.parent_op(), value.index
+        match around:
+            case FuncOp() if op.prev_block is None:
+                own = attributes_of(around, number)
+                return PARAMETER in own and VARIABLE not in own
+            case FusionOp():
+                value = around.inputs[number]
+            case WhileOp() if number >= len(around.res):
+                value = around.inputs[number]
+            case IfOp():
+                value = around.inputs[number + 1]
+            case _:
+                return False
 
 
 def caller_memories(func: FuncOp) -> Iterator[CallerMemory]:

@@ -54,6 +54,11 @@ def convolved(stride: int = 1, groups: int = 1, holes: int = 1) -> Any:
     return convolution
 
 
+def integer_product(x: Array, y: Array) -> Array:
+    dims = (((1,), (0,)), ((), ()))
+    return jax.lax.dot_general(x, y, dims, preferred_element_type=jnp.int32)
+
+
 def transposed(x: Array) -> Array:
     return x.T + 0.0
 
@@ -78,11 +83,14 @@ def scanned(x: Array, w: Array) -> Array:
     return jax.lax.scan(layer, x, w)[0]
 
 
+SQUARES = (64, 256, 1024)
 IMAGES = ((1, 14, 14, 32), (1, 28, 28, 64), (4, 56, 56, 64))
 KERNELS: Mapping[str, Program] = {
     **PROGRAMS,
-    "product": Program(product, [[(n, n), (n, n)] for n in (64, 256, 1024)]),
+    "product": Program(product, [[(n, n), (n, n)] for n in SQUARES]),
     "attention": Program(product, [[(b, 128, 64), (b, 64, 128)] for b in (1, 12, 96)]),
+    "product u8 i8": Program(integer_product, [[(n, n), (n, n)] for n in SQUARES]),
+    "product i8 i8": Program(integer_product, [[(n, n), (n, n)] for n in SQUARES]),
     "rows": Program(product, [[(1, n), (n, n)] for n in (128, 512, 2048)]),
     "conv3x3": Program(convolved(), [[i, (3, 3, i[-1], i[-1])] for i in IMAGES]),
     "strided": Program(convolved(2), [[i, (3, 3, i[-1], i[-1])] for i in IMAGES]),
@@ -98,6 +106,12 @@ KERNELS: Mapping[str, Program] = {
     "sort": Program(sorted_rows, [[(n, 256)] for n in (1, 16, 256)]),
     "scan": Program(scanned, [[(8, n), (16, n, n)] for n in (32, 128, 512)]),
 }
+
+ELEMENTS: Mapping[str, Sequence[str]] = {
+    "product u8 i8": ("uint8", "int8"),
+    "product i8 i8": ("int8", "int8"),
+}
+"""The types of the arguments of kernels, where they are not float32."""
 
 
 def measured(program: Executable, arrays: Sequence[Array], rounds: int) -> float:
@@ -126,7 +140,11 @@ def main() -> int:
     print(f"{'kernel':40} {'MFLOP':>9} {'estimated':>12} {'measured':>12}")
     for name, kernel in KERNELS.items():
         for shapes in kernel.shapes:
-            arrays = [rng.standard_normal(shape, np.float32) for shape in shapes]
+            types = ELEMENTS.get(name, ["float32"] * len(shapes))
+            arrays = [
+                (8 * rng.random(shape)).astype(type)
+                for shape, type in zip(shapes, types, strict=True)
+            ]
             module = tensorplan.from_jax(kernel.function, *arrays).module
             planned = tensorplan.plan(module, workspaces="native")
             estimates.append(time(planned) / 1e3)

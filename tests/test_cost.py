@@ -10,11 +10,14 @@ from xdsl.parser import Parser
 
 import tensorplan
 from tensorplan.analysis.cost import (
+    CONTRACTED_PER_NS,
     FEATURE_PER_NS,
     LAUNCH,
     LIBRARY,
     MATRIX,
+    MIXED_PER_NS,
     REORDERED_PER_NS,
+    SIGNED_PER_NS,
     WIDE_FEATURE_PER_NS,
     arithmetic,
     duration,
@@ -24,6 +27,7 @@ from tensorplan.analysis.cost import (
     time_to_copy,
     time_to_move,
     time_to_pack,
+    time_together,
     times,
 )
 from tensorplan.analysis.flops import flops, window_meets
@@ -43,15 +47,22 @@ def only(module: ModuleOp, name: str) -> Operation:
     return op
 
 
-def product(batch: str, lhs: str, rhs: str, result: str) -> Operation:
+def product(
+    batch: str,
+    lhs: str,
+    rhs: str,
+    result: str,
+    elements: tuple[str, str, str] = ("f32", "f32", "f32"),
+) -> Operation:
     dim = 1 if batch else 0
+    left, right = f"tensor<{lhs}x{elements[0]}>", f"tensor<{rhs}x{elements[1]}>"
     body = f"""%r = tgraph.dot_general %a, %b {{
       lhs_batching_dimensions = array<i64{batch}>,
       rhs_batching_dimensions = array<i64{batch}>,
       lhs_contracting_dimensions = array<i64: {dim + 1}>,
       rhs_contracting_dimensions = array<i64: {dim}>}}
-      : (tensor<{lhs}xf32>, tensor<{rhs}xf32>) -> tensor<{result}xf32>"""
-    module = parsed(f"%a: tensor<{lhs}xf32>, %b: tensor<{rhs}xf32>", body)
+      : ({left}, {right}) -> tensor<{result}x{elements[2]}>"""
+    module = parsed(f"%a: {left}, %b: {right}", body)
     return only(module, "dot_general")
 
 
@@ -119,6 +130,56 @@ def test_time_to_pack_the_operands_of_a_product() -> None:
     assert time_to_pack(transposed, transposed.operands[0]) == time_to_move(16384)
     vector = product("", "512x512", "512x1", "512x1")
     assert not any(time_to_pack(vector, value) for value in vector.operands)
+
+
+def test_parameters_are_packed_before_the_program_runs() -> None:
+    """Those of products of 8-bit integers, also where a loop reads a view of them."""
+    body = """%w = tgraph.reshape %p : (tensor<16384xi8>) -> tensor<256x64xi8>
+    %n = tgraph.while %x, %w, %v : (tensor<64x256xi8>, tensor<256x64xi8>,
+        tensor<256x64xi8>) -> tensor<64x256xi8> {
+    ^bb0(%c: !tgraph.variable<tensor<64x256xi8>>, %a: tensor<256x64xi8>,
+         %b: tensor<256x64xi8>):
+      %t = tgraph.constant <true> : tensor<i1>
+      tgraph.yield %t : tensor<i1>
+    } do {
+    ^bb0(%c: !tgraph.variable<tensor<64x256xi8>>, %a: tensor<256x64xi8>,
+         %b: tensor<256x64xi8>):
+      %0 = tgraph.read %c : tensor<64x256xi8>
+      %1 = tgraph.dot_general %0, %a {lhs_contracting_dimensions = array<i64: 1>,
+        rhs_contracting_dimensions = array<i64: 0>}
+        : (tensor<64x256xi8>, tensor<256x64xi8>) -> tensor<64x64xi32>
+      %2 = tgraph.dot_general %0, %b {lhs_contracting_dimensions = array<i64: 1>,
+        rhs_contracting_dimensions = array<i64: 0>}
+        : (tensor<64x256xi8>, tensor<256x64xi8>) -> tensor<64x64xi32>
+      tgraph.yield
+    }"""
+    module = parsed(
+        "%p: tensor<16384xi8> {tgraph.parameter}, %v: tensor<256x64xi8>, "
+        "%x: tensor<64x256xi8>",
+        body,
+    )
+    packed, other = (op for op in module.walk() if op.name == "tgraph.dot_general")
+    assert time_to_pack(packed, packed.operands[1]) == 0
+    assert time_to_pack(other, other.operands[1]) == time_to_move(256 * 64)
+    first, second = times([packed, other])
+    assert second - first == time_to_pack(other, other.operands[1])
+
+
+def test_rates_of_products_of_bytes() -> None:
+    shapes = "", "128x256", "256x64", "128x64"
+    for elements, rate in (
+        (("ui8", "i8", "i32"), MIXED_PER_NS),
+        (("i8", "i8", "i32"), SIGNED_PER_NS),
+        (("f32", "f32", "f32"), CONTRACTED_PER_NS),
+    ):
+        op = product(*shapes, elements)
+        assert arithmetic(op) == round(flops(op) / rate)
+
+
+def test_time_together_is_that_of_the_group() -> None:
+    group = only(parsed("%a: tensor<64x8xf32>, %b: tensor<8x64xf32>", GROUP), "fusion")
+    members = [op for op in group.regions[0].block.ops if op.results]
+    assert time_together(members) == time(group) < sum(map(time, members))
 
 
 def test_columns_of_a_product_fill_vectors() -> None:

@@ -449,6 +449,8 @@ FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = 
                 + torch.special.log_ndtr(9 * x)
             ),
             "frexp": lambda x, n: torch.add(*torch.frexp(x * 1e-37)),
+            "gcd": lambda x, n: torch.gcd((99 * x).int(), (20 * x[0] + 6).int()),
+            "lcm": lambda x, n: torch.lcm((99 * x).int(), 12 * n[:1].int()),
             "signs": lambda x, n: torch.signbit(x) + x.angle().nextafter(x),
             "bits": lambda x, n: x.view(torch.int32),
             "half_bits": lambda x, n: x.view(torch.int16),

@@ -1,19 +1,32 @@
 """Converts classical machine learning models (`ai.onnx.ml`) to tgraph: encoders,
-linear models, support vector regressions and tree ensembles, as exported from
-scikit-learn.
+linear models, support vector machines and tree ensembles, as exported from
+scikit-learn, also in the form of opset 5.
 
 Classes are integers, and results are tensors. All trees are evaluated together, from
 their roots: each iteration of a loop takes one step in every tree.
 
-Does not: support classification by SVMs, strings, or dictionaries (`ZipMap`).
+Does not: support probabilities of SVMs, strings, or dictionaries (`ZipMap`).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial, reduce
+from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from onnx import numpy_helper
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, f32, i32, i64
+from xdsl.dialects.builtin import (
+    Float32Type,
+    Float64Type,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    f32,
+    f64,
+    i32,
+    i64,
+)
 from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import Array
@@ -28,9 +41,9 @@ from ..unsupported import Unsupported
 from .node import Conversion, OnnxNode
 
 
-def _rows(n: OnnxNode) -> SSAValue:
-    """The input as f32, with one row of features per example."""
-    x = n.convert(n.value(0), f32)
+def _rows(n: OnnxNode, element: Float32Type | Float64Type = f32) -> SSAValue:
+    """The input as floats, with one row of features per example."""
+    x = n.convert(n.value(0), element)
     return x if len(shape_of(x)) == 2 else n.reshape(x, [1, *shape_of(x)])
 
 
@@ -212,6 +225,47 @@ def _labeled(n: OnnxNode, scores: SSAValue, labels: Array) -> Sequence[Value]:
     return [n.take(n.constant(labels), best, 0), _finished(n, scores)]
 
 
+def _svm_classifier(n: OnnxNode) -> Sequence[Value]:
+    """Each pair of classes has a score, which gives one of them a vote. The result is
+    the class with the most votes, and the scores; for two classes, the score of each.
+    """
+    labels, counts = _classes(n, "classlabels_ints"), _numbers(n, "vectors_per_class")
+    if _floats(n, "prob_a").size:
+        raise Unsupported("with probabilities (prob_a), expected scores")
+    if len(counts) != len(labels) or len(labels) < 2:
+        what = f"with {len(labels)} integer labels"
+        raise Unsupported(f"{what} for {len(counts)} classes of support vectors")
+    total, coefficients = int(counts.sum()), _floats(n, "coefficients")
+    if (coefficients >= 0).all():  # onnxruntime then finds another class
+        raise Unsupported("with coefficients that are all positive")
+    coefficients = coefficients.reshape(len(labels) - 1, total)
+    ends = np.cumsum(counts)
+    own = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+    pairs = list(combinations(range(len(labels)), 2))
+    weights = np.zeros((len(pairs), total), np.float32)
+    gains = np.zeros((len(pairs), len(labels)), np.float32)
+    votes = np.zeros(len(labels), np.float32)
+    for pair, (one, other) in enumerate(pairs):
+        weights[pair, own[one]] = coefficients[other - 1, own[one]]
+        weights[pair, own[other]] = coefficients[one, own[other]]
+        gains[pair, one], gains[pair, other] = 1, -1
+        votes[other] += 1
+    x = _rows(n)
+    vectors = _floats(n, "support_vectors").reshape(total, shape_of(x)[1])
+    scores = n.dot(_kernel(n, x, vectors), n.constant(weights), ([1], [1]))
+    scores = n.apply(e.AddOp, scores, n.constant(_floats(n, "rho")))
+    is_first = n.convert(compare(n, scores, "GT", 0), f32)
+    gained = n.dot(is_first, n.constant(gains), ([1], [0]))
+    best = index_of(n, "maximum", n.apply(e.AddOp, gained, n.constant(votes)), 1)
+    if len(pairs) == 1:
+        # Of SOFTMAX, onnxruntime makes something else than the standard.
+        after = n.text("post_transform", "NONE")
+        n.expect("post_transform", after, "NONE", "LOGISTIC")
+        both = n.emit(e.NegateOp, scores), scores
+        scores = n.emit(ConcatenateOp, *both, dimension=IntegerAttr(1, i64))
+    return [n.take(n.constant(labels), best, 0), _finished(n, scores)]
+
+
 def _linear_classifier(n: OnnxNode) -> Sequence[Value]:
     labels = _classes(n, "classlabels_ints")
     rows = max(_floats(n, "intercepts").size, 1)
@@ -221,32 +275,111 @@ def _linear_classifier(n: OnnxNode) -> Sequence[Value]:
 # Trees
 
 _MODES = {
+    b"BRANCH_EQ": "EQ",
     b"BRANCH_GT": "GT",
     b"BRANCH_GTE": "GE",
     b"BRANCH_LEQ": "LE",
     b"BRANCH_LT": "LT",
+    b"BRANCH_NEQ": "NE",
 }
 _LEAF = b"LEAF"
+_MEMBER = "is one of"
+_NUMBERED_MODES = ("LE", "LT", "GE", "GT", "EQ", "NE", _MEMBER)
 
 
-def _trees(n: OnnxNode, outputs: str, count: int) -> SSAValue:
-    """The sums of the leaves that each example reaches in all trees, as a matrix of
-    examples x `count`. Each leaf has `count` numbers."""
+class _Trees(NamedTuple):
+    """The nodes of all trees. A leaf follows itself."""
+
+    yes: Array  # the node that follows if the comparison is true
+    no: Array
+    modes: Sequence[str]  # comparisons of a feature with a threshold; "" for a leaf
+    features: Array
+    thresholds: Array
+    members: Array  # nodes x numbers: the set for the mode `_MEMBER`, filled with NaN
+    is_yes_for_nan: Array
+    roots: Array  # one for each tree
+    values: Array  # nodes x results
+
+
+def _reached(n: OnnxNode, trees: _Trees) -> SSAValue:
+    """The values of the leaves that each example reaches: examples x trees x results.
+
+    Raises `Unsupported` for cycles.
+    """
+    x, depth = _rows(n, f64 if trees.values.dtype == np.float64 else f32), _depth(trees)
+    yes, no, features = map(n.constant, (trees.yes, trees.no, trees.features))
+    start = n.broadcast(n.constant(trees.roots), [shape_of(x)[0], len(trees.roots)])
+    loop = Loop(n)
+    step, at = map(loop.carry, (n.splat(0, TensorType(i64, [])), start))
+    body = loop.body
+    read = take_along(body, x, body.take(features, at, 0), 1)
+    is_yes = _compared(body, trees, at, read)
+    if trees.is_yes_for_nan.any():
+        follows = body.take(n.constant(trees.is_yes_for_nan), at, 0)
+        is_nan = compare(body, read, "NE", read)
+        is_yes = body.apply(e.OrOp, is_yes, body.apply(e.AndOp, is_nan, follows))
+    sides = (body.take(table, at, 0) for table in (yes, no))
+    _, at = loop.close(
+        [body.apply(e.AddOp, step, 1), body.apply(e.SelectOp, is_yes, *sides)],
+        lambda n, carried: compare(n, carried[0], "LT", depth),
+    )
+    return n.take(n.constant(trees.values), at, 0)
+
+
+def _compared(body: OnnxNode, trees: _Trees, at: SSAValue, read: SSAValue) -> SSAValue:
+    """Whether the comparisons of the nodes `at` are true for the features `read`."""
+
+    def of_nodes(table: Array) -> SSAValue:
+        return body.take(body.constant(table), at, 0)
+
+    found: list[SSAValue] = []
+    for mode in (modes := sorted({*trees.modes} - {""}) or ["LE"]):
+        if mode == _MEMBER:
+            wide = body.reshape(read, [*shape_of(read), 1])
+            is_member = compare(body, wide, "EQ", of_nodes(trees.members))
+            found.append(body.reduce("or", is_member, [2]))
+        else:
+            found.append(compare(body, read, mode, of_nodes(trees.thresholds)))
+        if len(modes) > 1:
+            own = of_nodes(np.array([other == mode for other in trees.modes]))
+            found.append(body.apply(e.AndOp, found.pop(), own))
+    return reduce(partial(body.apply, e.OrOp), found)
+
+
+def _depth(trees: _Trees) -> int:
+    """The depth of the deepest tree, in steps."""
+    inner = trees.yes != np.arange(len(trees.yes))
+    reached, depth = trees.roots, 0
+    while inner[reached].any():
+        if depth > len(trees.yes):
+            raise Unsupported("with a cycle of nodes")
+        reached = np.unique([*trees.yes[reached], *trees.no[reached]])
+        depth += 1
+    return depth
+
+
+def _trees(n: OnnxNode, outputs: str, count: int) -> _Trees:
+    """The trees of an ensemble whose leaves are nodes. Each has `count` numbers.
+
+    Raises `Unsupported` for trees without exactly one root.
+    """
     trees, numbers = _numbers(n, "nodes_treeids"), _numbers(n, "nodes_nodeids")
     place = {key: k for k, key in enumerate(zip(trees, numbers, strict=True))}
     modes: list[bytes] = list(n.attributes["nodes_modes"])
-    inner = {mode for mode in modes if mode != _LEAF}
-    n.expect("nodes_modes", b"".join(sorted(inner)[1:]), b"")
+    for mode in {*modes} - {_LEAF}:
+        n.expect("nodes_modes", mode, *_MODES)
     own = np.arange(len(modes))
     is_leaf = np.array([mode == _LEAF for mode in modes])
 
     def places(name: str) -> Array:
-        """The successor of each node, which for a leaf is the leaf itself."""
         to = zip(trees, _numbers(n, name), is_leaf, own, strict=True)
         return np.array([k if leaf else place[t, i] for t, i, leaf, k in to])
 
     yes, no = places("nodes_truenodeids"), places("nodes_falsenodeids")
-    roots, depth = _roots_and_depth(trees, yes, no)
+    led = {*yes[yes != own].tolist(), *no[yes != own].tolist()}
+    roots = np.array([k for k in range(len(yes)) if k not in led], np.int64)
+    if len(roots) != len(set(trees.tolist())):
+        raise Unsupported("with trees that do not have exactly one root each")
     values = np.zeros((len(modes), count), np.float32)
     leaves = zip(
         *(_numbers(n, f"{outputs}_{x}") for x in ("treeids", "nodeids", "ids")),
@@ -255,65 +388,120 @@ def _trees(n: OnnxNode, outputs: str, count: int) -> SSAValue:
     )
     for tree, number, output, weight in leaves:
         values[place[tree, number], output] += weight
-
-    x = _rows(n)
-    tables = [yes, no, _numbers(n, "nodes_featureids")]
-    yes, no, features = map(n.constant, np.where(is_leaf, [own, own, 0 * own], tables))
-    thresholds = n.constant(_floats(n, "nodes_values"))
-    missing = n.integers("nodes_missing_value_tracks_true", ())
-    start = n.broadcast(n.constant(roots), [shape_of(x)[0], len(roots)])
-    loop = Loop(n)
-    step, at = map(loop.carry, (n.splat(0, TensorType(i64, [])), start))
-    body = loop.body
-    read = take_along(body, x, body.take(features, at, 0), 1)
-    mode = _MODES[min(inner, default=b"BRANCH_LEQ")]
-    is_yes = compare(body, read, mode, body.take(thresholds, at, 0))
-    if any(missing):
-        follows = body.take(n.constant(np.array(missing, bool)), at, 0)
-        is_nan = compare(body, read, "NE", read)
-        is_yes = body.apply(e.OrOp, is_yes, body.apply(e.AndOp, is_nan, follows))
-    sides = (body.take(table, at, 0) for table in (yes, no))
-    _, at = loop.close(
-        [body.apply(e.AddOp, step, 1), body.apply(e.SelectOp, is_yes, *sides)],
-        lambda n, carried: compare(n, carried[0], "LT", depth),
+    missing = n.integers("nodes_missing_value_tracks_true", ()) or [0] * len(modes)
+    return _Trees(
+        yes,
+        no,
+        [_MODES.get(mode, "") for mode in modes],
+        np.where(is_leaf, 0, _numbers(n, "nodes_featureids")),
+        _floats(n, "nodes_values"),
+        np.empty((len(modes), 0), np.float32),
+        np.array(missing, bool),
+        roots,
+        values,
     )
-    total = n.reduce("add", n.take(n.constant(values), at, 0), [1])
+
+
+def _separate_leaves(n: OnnxNode, count: int) -> _Trees:
+    """The trees of a `TreeEnsemble`, which numbers nodes and leaves separately. Here,
+    the leaves follow the nodes."""
+    modes = _tensor(n, "nodes_modes").tolist()
+    if wrong := {*modes}.difference(range(len(_NUMBERED_MODES))):
+        what = f"nodes_modes = {min(wrong)}"
+        raise Unsupported(f"with {what}, expected 0 to {len(_NUMBERED_MODES) - 1}")
+    targets, weights = _numbers(n, "leaf_targetids"), _tensor(n, "leaf_weights")
+    inner, own = len(modes), np.arange(len(modes) + len(targets))
+    leaves = own[inner:]
+
+    def places(side: str) -> Array:
+        is_leaf = _numbers(n, f"nodes_{side}leafs").astype(bool)
+        to = _numbers(n, f"nodes_{side}nodeids")
+        _check_range("leaf", to[is_leaf], len(leaves))
+        _check_range("node", to[~is_leaf], inner)
+        return np.where(is_leaf, to + inner, to)
+
+    yes, no, zeros = places("true"), places("false"), np.zeros(len(leaves), np.int64)
+    roots = _numbers(n, "tree_roots")
+    _check_range("node", roots, inner)
+    _check_range("target", targets, count)
+    is_alone = (yes == no) & (yes >= inner)  # a tree of one leaf
+    values = np.zeros((len(own), count), weights.dtype)
+    values[leaves, targets] = weights
+    sets = _sets(n, modes, len(own)).astype(weights.dtype)
+    missing = n.integers("nodes_missing_value_tracks_true", ()) or [0] * inner
+    return _Trees(
+        np.concatenate([yes, leaves]),
+        np.concatenate([no, leaves]),
+        [*(_NUMBERED_MODES[mode] for mode in modes), *[""] * len(leaves)],
+        np.concatenate([_numbers(n, "nodes_featureids"), zeros]),
+        np.concatenate([_tensor(n, "nodes_splits"), zeros]).astype(weights.dtype),
+        sets,
+        np.concatenate([missing, zeros]).astype(bool),
+        np.where(is_alone[roots], yes[roots], roots),
+        values,
+    )
+
+
+def _check_range(what: str, numbers: Array, end: int) -> None:
+    for number in numbers.tolist():
+        if not 0 <= number < end:
+            raise Unsupported(f"with {what} {number}, expected 0 to {end - 1},")
+
+
+def _sets(n: OnnxNode, modes: Sequence[int], count: int) -> Array:
+    """The set of each node, of `count`, that tests whether a feature is in a set."""
+    nodes = [k for k, mode in enumerate(modes) if _NUMBERED_MODES[mode] == _MEMBER]
+    sets: list[list[float]] = [[]]
+    for number in _tensor(n, "membership_values") if nodes else ():
+        if np.isnan(number):  # ends a set
+            sets.append([])
+        else:
+            sets[-1].append(number)
+    if len(sets) - 1 != len(nodes):
+        raise Unsupported(f"with {len(sets) - 1} sets, expected {len(nodes)}")
+    table = np.full((count, max(map(len, sets))), np.nan)
+    for node, members in zip(nodes, sets, strict=False):
+        table[node, : len(members)] = members
+    return table
+
+
+def _tensor(n: OnnxNode, name: str) -> Array:
+    return numpy_helper.to_array(n.attributes[name]).reshape(-1)
+
+
+def _aggregated(n: OnnxNode, trees: _Trees, how: str) -> SSAValue:
+    """The sum, average, minimum or maximum over the trees."""
+    found = _reached(n, trees)
+    if trees.values.shape[1] > 1:  # a tree has no number for some of the results
+        n.expect("aggregate_function", how, "SUM", "AVERAGE")
+    kinds = {"MIN": "minimum", "MAX": "maximum"}
+    n.expect("aggregate_function", how, "SUM", "AVERAGE", *kinds)
+    total = n.reduce(kinds.get(how, "add"), found, [1])
+    if how == "AVERAGE":
+        total = n.apply(e.DivideOp, total, len(trees.roots))
     base = _floats(n, "base_values")
     return n.apply(e.AddOp, total, n.constant(base)) if base.size else total
 
 
-def _roots_and_depth(trees: Array, yes: Array, no: Array) -> tuple[Array, int]:
-    """The nodes without predecessors, one for each tree; and the depth of the deepest
-    tree, in steps.
-
-    Raises `Unsupported` for trees without exactly one root, and for cycles.
-    """
-    inner = yes != np.arange(len(yes))
-    led = {*yes[inner].tolist(), *no[inner].tolist()}
-    roots = np.array([k for k in range(len(yes)) if k not in led], np.int64)
-    if len(roots) != len(set(trees.tolist())):
-        raise Unsupported("with trees that do not have exactly one root each")
-    reached, depth = roots, 0
-    while inner[reached].any():
-        if depth > len(yes):
-            raise Unsupported("with a cycle of nodes")
-        reached = np.unique([*yes[reached], *no[reached]])
-        depth += 1
-    return roots, depth
-
-
 def _tree_regressor(n: OnnxNode) -> Sequence[Value]:
+    trees = _trees(n, "target", n.integer("n_targets", 1))
     how = n.text("aggregate_function", "SUM")
-    n.expect("aggregate_function", how, "SUM", "AVERAGE")
-    total = _trees(n, "target", n.integer("n_targets", 1))
-    if how == "AVERAGE":
-        total = n.apply(e.DivideOp, total, len({*n.integers("nodes_treeids", ())}))
-    return [_finished(n, total)]
+    return [_finished(n, _aggregated(n, trees, how))]
+
+
+def _tree_ensemble(n: OnnxNode) -> Sequence[Value]:
+    trees = _separate_leaves(n, n.integer("n_targets", 1))
+    how = n.integer("aggregate_function", 1)
+    n.expect("aggregate_function", how, *range(4))
+    # 1 is SOFTMAX in the standard, and LOGISTIC in onnxruntime.
+    n.expect("post_transform", n.integer("post_transform", 0), 0)
+    return [_aggregated(n, trees, ("AVERAGE", "SUM", "MIN", "MAX")[how])]
 
 
 def _tree_classifier(n: OnnxNode) -> Sequence[Value]:
     labels = _classes(n, "classlabels_int64s")
-    scores, scored = _trees(n, "class", len(labels)), {*n.integers("class_ids", ())}
+    trees = _trees(n, "class", len(labels))
+    scores, scored = _aggregated(n, trees, "SUM"), {*n.integers("class_ids", ())}
     if len(scored) > 1:
         return _labeled(n, scores, labels)
     # One score for two classes: the second class's probability, or its signed score.
@@ -344,8 +532,10 @@ CONVERSIONS: Mapping[str, Conversion] = {
         "LinearRegressor": _linear_regressor,
         "Normalizer": _normalizer,
         "OneHotEncoder": _one_hot,
+        "SVMClassifier": _svm_classifier,
         "SVMRegressor": _svm_regressor,
         "Scaler": _scaler,
+        "TreeEnsemble": _tree_ensemble,
         "TreeEnsembleClassifier": _tree_classifier,
         "TreeEnsembleRegressor": _tree_regressor,
     }.items()

@@ -1,15 +1,15 @@
 """Converts ATen's elementwise operations to tgraph."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import log, pi
 from typing import Any, cast
 
-from xdsl.dialects.builtin import AnyFloat, IntegerType, f32, f64, i1
+from xdsl.dialects.builtin import AnyFloat, IntegerType, Signedness, f32, f64, i1
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.tgraph import elementwise as e
-from ...dialects.tgraph.base import TensorOp
-from ...dialects.tgraph.elements import is_complex, real_element
+from ...dialects.tgraph.base import TensorOp, element_bytes
+from ...dialects.tgraph.elements import AnyInteger, is_complex, real_element
 from ..builder import TensorBuilder, type_of
 from ..formulas import (
     at_least_f32,
@@ -24,6 +24,7 @@ from ..formulas import (
     positive_or,
     reciprocal,
 )
+from ..loops import Loop
 from ..unsupported import Unsupported
 from ..written import written_out
 from .call import AtenCall, Conversion, Results
@@ -256,6 +257,51 @@ def _bits(op_type: type[TensorOp]) -> Conversion:
     return convert
 
 
+def _divisor(c: AtenCall) -> SSAValue:
+    """`gcd`, by Euclid's algorithm for all elements, until no remainder is left."""
+    loop = Loop(c)
+    first, second = (
+        loop.carry(c.broadcast(_size(c, name), c.shape)) for name in ("self", "other")
+    )
+    body = loop.body
+    is_left = compare(body, second, "NE", 0)
+    divisor = body.apply(e.SelectOp, is_left, second, 1)
+    rest = body.apply(e.RemainderOp, first, divisor)
+    following = (
+        body.apply(e.SelectOp, is_left, second, first),
+        body.apply(e.SelectOp, is_left, rest, 0),
+    )
+
+    def more(b: TensorBuilder, carried: Sequence[SSAValue]) -> SSAValue:
+        return b.reduce("or", compare(b, carried[1], "NE", 0), range(len(c.shape)))
+
+    return loop.close(following, more)[0]
+
+
+def _multiple(c: AtenCall) -> SSAValue:
+    """`lcm`: 0 if one of the numbers is 0."""
+    divisor = _divisor(c)
+    divisor = c.apply(e.SelectOp, compare(c, divisor, "NE", 0), divisor, 1)
+    quotient = c.apply(e.DivideOp, _size(c, "self"), divisor)
+    product = c.apply(e.MultiplyOp, quotient, _size(c, "other"))
+    # PyTorch computes in 32 bits at least, so the absolute value of a product that
+    # exceeds its type is taken before it is cut to fewer bits.
+    is_narrow = element_bytes(c.element) < 4
+    return product if is_narrow or _is_unsigned(c) else c.emit(e.AbsOp, product)
+
+
+def _size(c: AtenCall, name: str) -> SSAValue:
+    """The absolute value of an integer."""
+    return c.tensor(name) if _is_unsigned(c) else c.emit(e.AbsOp, c.tensor(name))
+
+
+def _is_unsigned(c: AtenCall) -> bool:
+    element = c.element
+    if not isinstance(element, IntegerType):
+        raise Unsupported(f"with elements of type {element}")
+    return cast(AnyInteger, element).signedness.data is Signedness.UNSIGNED
+
+
 _UNARY: Mapping[str, type[TensorOp]] = {
     "bitwise_not": e.NotOp,
     "cos": e.CosineOp,
@@ -321,10 +367,12 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "elu": _elu,
     "floor": _rounded(e.FloorOp),
     "frexp": _mantissa_and_exponent,
+    "gcd": _divisor,
     "gelu": _gelu,
     "hardtanh": _hardtanh,
     "isinf": _is_infinite,
     "isnan": _is_nan,
+    "lcm": _multiple,
     "leaky_relu": _leaky_relu,
     "log10": _divided_log(10),
     "log2": _divided_log(2),

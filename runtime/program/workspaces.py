@@ -10,15 +10,13 @@ GPT-2's layers, only one is measured.
 from functools import partial
 from typing import cast
 
-from xdsl.dialects import memref
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import SSAValue
 
+from ...analysis.functions import is_constant
 from ...dialects.diagnostics import LocatedError
 from ...dialects.memory import root_of
 from ...dialects.structural_keys import StructuralKeys
-from ...dialects.tgraph.base import PARAMETER, VARIABLE, AnyMemRef, TensorOp
-from ...dialects.tgraph.signature import attributes_of
+from ...dialects.tgraph.base import AnyMemRef, TensorOp
 from ..allocators.host import aligned_bytes
 from ..backends.dispatch import compile_call
 from ..pool import ALIGNMENT, Scratch
@@ -49,7 +47,7 @@ class Workspaces:
         """A key that is equal for operations whose kernels take the same workspace."""
         roots = [root_of(value) for value in op.operands]
         operands = [
-            (self._keys.number(root.type), roots.index(root), _is_constant(root))
+            (self._keys.number(root.type), roots.index(root), is_constant(root))
             for root in roots
         ]
         return self._keys.of(op), *operands
@@ -68,7 +66,7 @@ class Workspaces:
             scratch.constants = [
                 Measured(buffer.bytes)
                 for root, buffer in buffers.items()
-                if _is_constant(root)
+                if is_constant(root)
             ]
             compile_call(op, inputs, outs, scratch, self._native)
         except (LocatedError, MemoryError):
@@ -96,14 +94,3 @@ numpy = partial(Workspaces, False)
 
 def _type(value: SSAValue) -> AnyMemRef:
     return cast(AnyMemRef, value.type)
-
-
-def _is_constant(root: SSAValue) -> bool:
-    """Whether no run changes `root`."""
-    if not isinstance(root, BlockArgument):
-        return isinstance(root.owner, memref.GetGlobalOp)
-    function = root.block.parent_op()
-    if not isinstance(function, FuncOp):
-        return False
-    attributes = attributes_of(function, root.index)
-    return PARAMETER in attributes and VARIABLE not in attributes

@@ -13,6 +13,7 @@ from xdsl.ir import SSAValue
 
 from ....analysis.cost import (
     LAUNCH,
+    is_packed,
     reads_part,
     time_between_rows,
     time_to_move,
@@ -119,7 +120,8 @@ def extra_time(region: TileableRegion, tiles: int) -> int:
     """The nanoseconds by which a region takes longer in tiles.
 
     Each tile starts its operations again. It reads the operands that it needs whole
-    again, or packs them again for a product. It reads and writes values outside the
+    again, or packs them again for a product, unless they are packed in advance: then
+    the kernel reads them while it computes. It reads and writes values outside the
     region in shorter rows.
     """
     again = rows = 0
@@ -140,7 +142,7 @@ def extra_time(region: TileableRegion, tiles: int) -> int:
         again += LAUNCH + sum(
             max(time_to_move(_bytes(value)), time_to_pack(op, value))
             for value, along in parts
-            if along is None and not reads_part(op, value)
+            if along is None and not reads_part(op, value) and not is_packed(op, value)
         )
     return (tiles - 1) * again + rows
 

@@ -19,7 +19,7 @@ from typing import NamedTuple, cast
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation, SSAValue
 
-from ....analysis.cost import times
+from ....analysis.cost import time_together
 from ....analysis.functions import is_tensor
 from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.bodies import ElementsOp
@@ -62,7 +62,7 @@ class Rematerializations:
             found = _candidate(around, sizes, value, again)
             if found is None or not changed.isdisjoint(found.operations):
                 continue
-            if (time := sum(times(found.computing))) < self._left:
+            if (time := time_together(found.computing)) < self._left:
                 self._left -= time
                 changed.update(found.operations)
                 others = found.others
