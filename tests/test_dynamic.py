@@ -278,12 +278,12 @@ def test_donated_state_is_updated_in_place():
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("allocator", ["bfc", "buddy", "slab-buddy"])
-def test_allocator_has_no_bytes_in_use_after_100_runs(allocator: str):
+def test_allocator_has_no_bytes_in_use_after_many_runs(allocator: str):
     function, args = mlp()
     module = tensorplan.from_jax(function, *args).module
     planned = tensorplan.plan(module, dynamic="allocator")
     run = DynamicExecutable(planned, specialized, allocator=allocator, kept=3)
-    for number in range(100):
+    for number in range(30):  # each with other sizes than the three kept programs
         n = 1 + number % 7
         arrays = _inputs(args, {"n": n}, number)
         assert run(*arrays)[0].shape == (n, 10)
