@@ -25,6 +25,7 @@ import hashlib
 import re
 import shutil
 import subprocess
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -200,7 +201,8 @@ def main() -> int:
         choices = "|".join((*COMMANDS, *SEVERAL))
         usage = f"usage: python3 dev.py {choices} [ARGUMENT ...]\n\n{__doc__}"
         if name in ("help", "-h", "--help"):
-            print(usage)
+            with suppress(BrokenPipeError):  # of `dev.py --help | head -1`
+                print(usage, flush=True)
             return 0
         sys.exit(f"dev.py: unknown command {name!r}\n{usage}" if name else usage)
     if name == "test" and "--all" in arguments:

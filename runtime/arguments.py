@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from ..support.arrays import Array, DType, address
+from ..support.counts import indices, plural
 from ..support.slots import Input, Result, Slot
 from . import rebinding
 from .owned_results import LEAST, HandedOut
@@ -156,7 +157,7 @@ class Arguments:
         for index, given in parameters.items():
             if not 0 <= index < len(self.inputs):
                 raise ValueError(
-                    f"there is no input {index}, expected 0 to {len(self.inputs) - 1}"
+                    f"there is no input {index}, expected {indices(len(self.inputs))}"
                 )
             slot = self.inputs[index]
             if slot.is_donated:
@@ -320,7 +321,9 @@ class Arguments:
         """
         placing = self._placing.of_stage(number, self._unbound_inputs())
         if len(starts) != placing.count:
-            raise ValueError(f"got {len(starts)} addresses, expected {placing.count}")
+            raise ValueError(
+                f"the number of addresses is {len(starts)}, expected {placing.count}"
+            )
         self.is_placed = False
         return self._bind(placing(starts))
 
@@ -381,7 +384,7 @@ class Arguments:
         """The arrays to bind to inputs, without those that are bound already."""
         rest = self._unbound_inputs()
         if len(arrays) != len(rest):
-            raise TypeError(f"got {len(arrays)} arrays, expected {len(rest)}")
+            raise TypeError(f"got {plural(len(arrays), 'array')}, expected {len(rest)}")
         if out is not None:
             self._check_outs(out)
         every = {**self.parameters, **dict(zip(rest, arrays, strict=True))}

@@ -27,6 +27,7 @@ from ..dialects.sizes.symbolic import (
     substitute,
 )
 from ..dialects.tgraph.signature import Signature, signature
+from ..support.counts import plural
 from ..support.slots import Input, Result
 from .executor import Executable
 from .pool import Pool
@@ -151,7 +152,7 @@ class DynamicExecutable:
         given = iter(arrays)
         count = len(self.inputs) - len(self.parameters)
         if len(arrays) != count:
-            raise TypeError(f"got {len(arrays)} arrays, expected {count}")
+            raise TypeError(f"got {plural(len(arrays), 'array')}, expected {count}")
         shapes = [
             np.shape(
                 cast(Any, self.parameters[n] if n in self.parameters else next(given))

@@ -205,8 +205,20 @@ def test_invalid_sizes_are_refused():
         run(zeros[:0], zeros[:1])
     with pytest.raises(ValueError, match="argument 0 has 2 dimensions, expected 1"):
         run(zeros[None, :4], zeros[:9])
-    with pytest.raises(TypeError, match="got 1 arrays, expected 2"):
+    with pytest.raises(TypeError, match="got 1 array, expected 2"):
         run(zeros[:4])
+
+
+def test_bounds_hold_for_arguments_on_which_no_buffer_depends():
+    x = jax.ShapeDtypeStruct(export.symbolic_shape("n"), np.float32)
+    model = tensorplan.from_jax(lambda x: -x, x)
+    planned = tensorplan.plan(model, bounds="n<=4")
+    assert not tensorplan.report(planned)["pools"]
+    run = tensorplan.compile(planned)
+    ones = np.ones(5, np.float32)
+    np.testing.assert_array_equal(run(ones[:4])[0], -ones[:4])
+    with pytest.raises(ValueError, match="size n is 5, expected at most 4"):
+        run(ones)
 
 
 SLICES: Mapping[str, tuple[Callable[..., Any], list[Any]]] = {

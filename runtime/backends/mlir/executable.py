@@ -33,6 +33,7 @@ from ....dialects.diagnostics import LocatedError
 from ....dialects.dtypes import Array
 from ....dialects.tgraph.base import AnyMemRef, element_bytes
 from ....dialects.tgraph.signature import Signature, is_number
+from ....support.counts import plural
 from ....support.slots import Input, Result, Slot
 from ...runnable import check_devices
 
@@ -169,7 +170,8 @@ class MlirExecutable:
 
     def __call__(self, *arrays: object) -> list[Array]:
         if len(arrays) != len(self.inputs):
-            raise TypeError(f"got {len(arrays)} arrays, expected {len(self.inputs)}")
+            got, expected = plural(len(arrays), "array"), len(self.inputs)
+            raise TypeError(f"got {got}, expected {expected}")
         stdin = self._process.stdin
         assert stdin is not None
         with self._lock:
