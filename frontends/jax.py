@@ -22,8 +22,8 @@ from warnings import catch_warnings, filterwarnings
 
 from ..dialects.diagnostics import LocatedError
 from ..dialects.tgraph.base import NAME
-from ..support.counts import indices
 from ..support.extras import missing_extra_message
+from ..support.ranges import indices
 from .parameters import Parameter
 from .stablehlo.custom_calls import CHECKPOINT_NAME
 

@@ -11,7 +11,7 @@ from ..dialects.dtypes import Array
 from ..dialects.tgraph.base import NAME, PARAMETER
 from ..dialects.tgraph.signature import signature
 from ..model import Model
-from ..support.counts import indices
+from ..support.ranges import indices
 from ..support.slots import Input
 
 

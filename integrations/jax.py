@@ -31,7 +31,7 @@ from ..frontends.jax import (
     numbers_of,
     settings,
 )
-from ..support.counts import indices
+from ..support.ranges import indices
 from .jax_calls import Build, Call, Function, Leaves
 
 if TYPE_CHECKING:

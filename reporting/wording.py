@@ -27,6 +27,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
+def plural(count: int, noun: str) -> str:
+    """`1 step`, `2 steps`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def readable(count: int) -> str:
     """A number of bytes as `640 B`, `2.5 KiB`, ... with at most four digits."""
     if count < 1024:

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from ..support.arrays import Array, DType, address
-from ..support.counts import indices, plural
+from ..support.ranges import indices
 from ..support.slots import Input, Result, Slot
 from . import rebinding
 from .owned_results import LEAST, HandedOut
@@ -384,7 +384,9 @@ class Arguments:
         """The arrays to bind to inputs, without those that are bound already."""
         rest = self._unbound_inputs()
         if len(arrays) != len(rest):
-            raise TypeError(f"got {plural(len(arrays), 'array')}, expected {len(rest)}")
+            raise TypeError(
+                f"the number of arrays is {len(arrays)}, expected {len(rest)}"
+            )
         if out is not None:
             self._check_outs(out)
         every = {**self.parameters, **dict(zip(rest, arrays, strict=True))}

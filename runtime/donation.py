@@ -7,7 +7,7 @@ from xdsl.ir import SSAValue
 
 from ..dialects.tgraph.base import TensorOp
 from ..dialects.tgraph.signature import Signature
-from ..support.counts import indices
+from ..support.ranges import indices
 from .program.compiled import CompiledProgram, OperationStep
 from .program.steps import View
 

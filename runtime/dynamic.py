@@ -27,7 +27,6 @@ from ..dialects.sizes.symbolic import (
     substitute,
 )
 from ..dialects.tgraph.signature import Signature, signature
-from ..support.counts import plural
 from ..support.slots import Input, Result
 from .executor import Executable
 from .pool import Pool
@@ -152,7 +151,7 @@ class DynamicExecutable:
         given = iter(arrays)
         count = len(self.inputs) - len(self.parameters)
         if len(arrays) != count:
-            raise TypeError(f"got {plural(len(arrays), 'array')}, expected {count}")
+            raise TypeError(f"the number of arrays is {len(arrays)}, expected {count}")
         shapes = [
             np.shape(
                 cast(Any, self.parameters[n] if n in self.parameters else next(given))

@@ -205,7 +205,7 @@ def test_invalid_sizes_are_refused():
         run(zeros[:0], zeros[:1])
     with pytest.raises(ValueError, match="argument 0 has 2 dimensions, expected 1"):
         run(zeros[None, :4], zeros[:9])
-    with pytest.raises(TypeError, match="got 1 array, expected 2"):
+    with pytest.raises(TypeError, match="number of arrays is 1, expected 2"):
         run(zeros[:4])
 
 

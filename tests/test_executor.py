@@ -169,7 +169,7 @@ def test_input_in_the_memory_of_a_variable_is_copied(step: Executable) -> None:
 @pytest.mark.parametrize(
     ("arrays", "out", "error", "message"),
     [
-        ([[0] * 4], None, TypeError, "got 1 array, expected 2"),
+        ([[0] * 4], None, TypeError, "number of arrays is 1, expected 2"),
         (
             [[0] * 4, np.zeros(4)],
             None,

@@ -216,8 +216,7 @@ def _peak(
     simulated: Mapping[str, int],
 ) -> Iterator[str]:
     """The bytes of a plan by kind, the values at its peak, and the waste by cause."""
-    from ..reporting.wording import aligned, readable
-    from ..support.counts import plural
+    from ..reporting.wording import aligned, plural, readable
 
     if account is None:
         return

@@ -25,8 +25,8 @@ from ..passes.driver import flatten
 from ..passes.plan.check import PlanCheck
 from ..passes.plan.pipeline import PlanPipeline
 from ..reporting.report import PoolReport, Report, ReusedReport, report
+from ..reporting.wording import plural
 from ..support.choices import one_of
-from ..support.counts import plural
 from .common import (
     OPTION_ERRORS,
     UsageError,

@@ -20,7 +20,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from ...support.counts import indices
+from ...support.ranges import indices
 from ..sizes.dims import DimsAttr
 from ..sizes.symbolic import Size, exceeds
 from .base import (

@@ -30,7 +30,7 @@ from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ...support.arrays import DType, Shape
-from ...support.counts import indices
+from ...support.ranges import indices
 from ...support.slots import Input, Result
 from ..diagnostics import LocatedError
 from ..dtypes import numpy_dtype

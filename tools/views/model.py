@@ -6,8 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...planning import Buffer, Problem, peak_of
-from ...reporting.wording import readable
-from ...support.counts import plural
+from ...reporting.wording import plural, readable
 
 if TYPE_CHECKING:
     from ...reporting.explanation import Explanation

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from ...frontends.plans import litert
 from ...frontends.plans.reading import OTHERS
 from ...planning import Buffer, Limits, Problem, csv_format, solve, validate
-from ...support.counts import indices
+from ...support.ranges import indices
 from ..common import FileError, Source
 from ..plan_arguments import option_of
 from .model import FrontierView, PlanView, PoolView, ShownBuffer, pool_of

@@ -27,7 +27,6 @@ from xdsl.interpreter import (
 )
 from xdsl.ir import Operation, Region, SSAValue
 
-from ....support.counts import plural
 from ...diagnostics import LocatedError
 from ...dtypes import (
     Array,
@@ -88,8 +87,9 @@ def run_reference(
     _check_supported(module)
     check_one_block(program.function)
     if len(inputs) != len(program.inputs):
-        got, expected = plural(len(inputs), "input"), len(program.inputs)
-        raise ValueError(f"got {got}, expected {expected}")
+        raise ValueError(
+            f"the number of inputs is {len(inputs)}, expected {len(program.inputs)}"
+        )
     arguments: list[Array | Variable] = []
     for index, (given, slot) in enumerate(zip(inputs, program.inputs, strict=True)):
         array = np.array(given, dtype=None if hasattr(given, "dtype") else slot.dtype)

@@ -18,7 +18,7 @@ from ....analysis.functions import (
 from ....dialects.diagnostics import LocatedError
 from ....dialects.tgraph.base import tensor_type_of
 from ....dialects.tgraph.differentiation import GradientOp
-from ....support.counts import indices
+from ....support.ranges import indices
 
 
 @dataclass(frozen=True)

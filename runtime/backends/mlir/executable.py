@@ -33,7 +33,6 @@ from ....dialects.diagnostics import LocatedError
 from ....dialects.dtypes import Array
 from ....dialects.tgraph.base import AnyMemRef, element_bytes
 from ....dialects.tgraph.signature import Signature, is_number
-from ....support.counts import plural
 from ....support.slots import Input, Result, Slot
 from ...runnable import check_devices
 
@@ -170,8 +169,9 @@ class MlirExecutable:
 
     def __call__(self, *arrays: object) -> list[Array]:
         if len(arrays) != len(self.inputs):
-            got, expected = plural(len(arrays), "array"), len(self.inputs)
-            raise TypeError(f"got {got}, expected {expected}")
+            raise TypeError(
+                f"the number of arrays is {len(arrays)}, expected {len(self.inputs)}"
+            )
         stdin = self._process.stdin
         assert stdin is not None
         with self._lock:
