@@ -524,8 +524,8 @@ class Arguments:
     def _check_outs(self, out: Sequence[Array | None]) -> None:
         if len(out) != len(self.outputs):
             raise ValueError(
-                f"out has {len(out)} arrays, expected {len(self.outputs)}: one for "
-                "each result, or None"
+                f"the number of arrays in out is {len(out)}, expected "
+                f"{len(self.outputs)}: one for each result, or None"
             )
         for number, (given, result) in enumerate(zip(out, self.outputs, strict=True)):
             if given is not None:
