@@ -25,6 +25,7 @@ import hashlib
 import re
 import shutil
 import subprocess
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -65,16 +66,19 @@ LINT = [
     ["-m", "codespell_lib", "--builtin=clear,rare,en-GB_to_en-US", *PAGES],
 ]
 
-# fmt: off
+LIT_FOLDERS = (
+    *("plan-check/", "plan-in-place/", "plan-memory/", "plan-pipeline/"),
+    "tgraph-bufferize/",
+)
 SHORT_TESTS = [
-    ["-c", "import lit.main; lit.main.main()", "--quiet",  # it has no `python -m`
-     *(f"lit_tests/{name}" for name in ("plan-check", "plan-in-place", "plan-memory")),
-     *(f"lit_tests/{name}" for name in ("plan-pipeline", "tgraph-bufferize"))],
-    ["-m", "pytest", "--quiet",
-     *(f"tests/test_{name}.py" for name in ("packaging", "planning", "embedding")),
-     *(f"tests/test_{name}.py" for name in ("plan_check", "reference", "executor"))],
+    # Through pytest, lit's commands run in forks of one process.
+    ["-m", "pytest", "--quiet", "tests/test_lit.py", "-k", " or ".join(LIT_FOLDERS)],
+    [
+        *("-m", "pytest", "--quiet"),
+        *(f"tests/test_{name}.py" for name in ("packaging", "planning", "embedding")),
+        *(f"tests/test_{name}.py" for name in ("plan_check", "reference", "executor")),
+    ],
 ]
-# fmt: on
 
 
 class Environment(NamedTuple):
@@ -135,6 +139,8 @@ def install(environment: Environment) -> None:
     stamp.write_text(UNFINISHED)
     pip = make_folder(environment)
     options = ["--disable-pip-version-check", "--progress-bar", "off"]
+    # Python compiles the modules that are imported; pip would compile all, in seconds.
+    options += ["--no-compile"]
     # Installs pip, too, which is missing if the system's pip installs the packages.
     if code := run_pip([*pip, "install", *options, *packages, "pip"]):
         sys.exit(code)
@@ -195,7 +201,8 @@ def main() -> int:
         choices = "|".join((*COMMANDS, *SEVERAL))
         usage = f"usage: python3 dev.py {choices} [ARGUMENT ...]\n\n{__doc__}"
         if name in ("help", "-h", "--help"):
-            print(usage)
+            with suppress(BrokenPipeError):  # of `dev.py --help | head -1`
+                print(usage, flush=True)
             return 0
         sys.exit(f"dev.py: unknown command {name!r}\n{usage}" if name else usage)
     if name == "test" and "--all" in arguments:

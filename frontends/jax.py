@@ -23,6 +23,7 @@ from warnings import catch_warnings, filterwarnings
 from ..dialects.diagnostics import LocatedError
 from ..dialects.tgraph.base import NAME
 from ..support.extras import missing_extra_message
+from ..support.ranges import indices
 from .parameters import Parameter
 from .stablehlo.custom_calls import CHECKPOINT_NAME
 
@@ -73,7 +74,7 @@ def leaves_of(
     chosen = numbers_of(argnums)
     if wrong := sorted(n for n in chosen if not 0 <= n < len(args)):
         raise ValueError(
-            f"there is no argument {wrong[0]}, expected 0 to {len(args) - 1}"
+            f"there is no argument {wrong[0]}, expected {indices(len(args))}"
         )
     leaves = jax.tree_util.tree_leaves_with_path(tuple(args))
     return {

@@ -191,6 +191,16 @@ def _is_dense(type: Attribute) -> TypeGuard[RankedStructure[AnyDenseElement]]:
     return _dense().verifies(type) and type.has_static_shape()
 
 
+def _no_syntax(name: str) -> str:
+    """The message about the first word of an operation whose syntax is not known."""
+    if "." not in name:
+        return f"expected an operation such as func.func, found {name!r}; is this MLIR?"
+    return (
+        f"the custom syntax of {name} is not known, expected the generic form, "
+        f'"{name}"(...) : ...; mlir-opt -mlir-print-op-generic prints it'
+    )
+
+
 def _refusal(op: Operation) -> str | None:
     """Why xDSL's definition of an operation of MLIR rejects `op`, or None."""
     if not isinstance(op, IRDLOperation) or not _is_xdsls(type(op)):
@@ -347,7 +357,12 @@ class MLIRTextParser(Parser):
             if name in SYNTAX:
                 return SYNTAX[name]
         op_type = super()._get_op_by_name(name)
-        return unregistered_op(name) if issubclass(op_type, UnregisteredOp) else op_type
+        if not issubclass(op_type, UnregisteredOp):
+            return op_type
+        if self._is_custom:
+            end = self._starts[-1] + len(name)
+            self.raise_error(_no_syntax(name), self._starts[-1], end)
+        return unregistered_op(name)
 
     def _parse_generic_operation(self, op_type: type[Operation]) -> Operation:
         op = super()._parse_generic_operation(op_type)

@@ -11,6 +11,7 @@ from ..dialects.dtypes import Array
 from ..dialects.tgraph.base import NAME, PARAMETER
 from ..dialects.tgraph.signature import signature
 from ..model import Model
+from ..support.ranges import indices
 from ..support.slots import Input
 
 
@@ -35,7 +36,7 @@ def with_parameters(module: ModuleOp, parameters: Mapping[int, Parameter]) -> Mo
     for number, (name, value) in sorted(parameters.items()):
         if not 0 <= number < len(io.inputs):
             raise ValueError(
-                f"there is no argument {number}, expected 0 to {len(io.inputs) - 1}: "
+                f"there is no argument {number}, expected {indices(len(io.inputs))}: "
                 "JAX leaves out unused arguments unless keep_unused=True"
             )
         attributes[number] |= {NAME: StringAttr(name), PARAMETER: UnitAttr()}

@@ -31,6 +31,7 @@ from ..frontends.jax import (
     numbers_of,
     settings,
 )
+from ..support.ranges import indices
 from .jax_calls import Build, Call, Function, Leaves
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class Jitted:
         numbers = (n for n in self._static | self._donated if isinstance(n, int))
         for n in sorted(numbers):
             if not 0 <= n < count:
-                raise ValueError(f"there is no argument {n}, expected 0 to {count - 1}")
+                raise ValueError(f"there is no argument {n}, expected {indices(count)}")
 
     def _called(
         self, static: dict[int | str, Any], tree: Any, leaves: Leaves

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from math import inf
 from time import monotonic, process_time
+from typing import cast
 
 from ..support.choices import ChoiceError
 from . import deadline
@@ -66,10 +67,13 @@ def solve(
     The time limit includes the check. When time is up, the remaining buffers are placed
     at once, without optimization.
 
-    Raises `ValueError` for an unknown strategy or conflicting given offsets, and
-    `UnsoundPlanError` if the strategy returns an unsound plan.
+    Raises `ValueError` for an unknown strategy or conflicting given offsets,
+    `TypeError` if `problem` is no `Problem`, and `UnsoundPlanError` if the strategy
+    returns an unsound plan.
     """
     place = find(strategy)
+    if not isinstance(cast(object, problem), Problem):
+        raise TypeError(f"problem has type {type(problem).__name__}, expected Problem")
     given = [b for b in problem.buffers if b.offset is not None]
     if reason := validate(Problem(given), [b.offset or 0 for b in given]):
         raise ValueError(f"given offsets collide: {reason}")

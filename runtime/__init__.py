@@ -4,6 +4,7 @@ callable.py    CallableProgram: binds the caller's arrays, and runs the list of 
 executor.py    Executable: a CallableProgram made from IR
 dynamic.py     DynamicExecutable: specializes a program to the sizes of each call
 arguments.py   binds the caller's arrays to arguments, and returns results
+passed_arrays.py  reads the objects that callers pass as arrays
 rebinding.py   binds new arrays to read-only arguments, in native code
 placing.py     binds arguments to memory at addresses that the caller gives
 owned_results.py  returns large results without a copy

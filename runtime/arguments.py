@@ -4,27 +4,26 @@ An argument uses the caller's array as its memory if the layout allows that; oth
 it uses the program's own memory. `copies` counts the copies by reason.
 """
 
-from array import array as numbers
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from importlib import import_module
-from mmap import mmap
 from operator import is_
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from ..support.arrays import Array, DType, address
+from ..support.arrays import Array, address
+from ..support.ranges import indices
 from ..support.slots import Input, Result, Slot
 from . import rebinding
 from .owned_results import LEAST, HandedOut
+from .passed_arrays import as_array, check_out, from_buffer, is_number, is_plain, title
 from .placing import StagedPlacing
 from .prepacking import Prepacked
 from .program.program import Changes, Program
 from .program.stages import Stage
 from .program.steps import MemoryBlock, View
-from .rebinding import PLAIN, Reader, Rebinding
+from .rebinding import Reader, Rebinding
 
 Results: TypeAlias = Literal["copy", "view"]
 
@@ -41,12 +40,12 @@ class _Input(NamedTuple):
 
     def shown(self, given: object) -> Array | None:
         """Returns an array in the memory of `given`, or None if it can't be bound."""
-        array = given if type(given) is np.ndarray else _from_buffer(given)
+        array = given if type(given) is np.ndarray else from_buffer(given)
         fits = (
             array is not None
             and array.shape == self.slot.shape
             and array.dtype == self.slot.dtype
-            and _is_plain(array)
+            and is_plain(array)
         )
         return array if fits else None
 
@@ -156,15 +155,15 @@ class Arguments:
         for index, given in parameters.items():
             if not 0 <= index < len(self.inputs):
                 raise ValueError(
-                    f"there is no input {index}, expected 0 to {len(self.inputs) - 1}"
+                    f"there is no input {index}, expected {indices(len(self.inputs))}"
                 )
             slot = self.inputs[index]
             if slot.is_donated:
                 raise ValueError(
                     f"input {index} is donated, expected an array for each call"
                 )
-            array, _ = _as_array(given, slot, _title(index, slot))
-            if not _is_plain(array) or (slot.is_variable and not array.flags.writeable):
+            array, _ = as_array(given, slot, title(index, slot))
+            if not is_plain(array) or (slot.is_variable and not array.flags.writeable):
                 array = np.array(array, order="C")
             bound[index] = array
         is_settled = self.is_settled
@@ -320,7 +319,9 @@ class Arguments:
         """
         placing = self._placing.of_stage(number, self._unbound_inputs())
         if len(starts) != placing.count:
-            raise ValueError(f"got {len(starts)} addresses, expected {placing.count}")
+            raise ValueError(
+                f"the number of addresses is {len(starts)}, expected {placing.count}"
+            )
         self.is_placed = False
         return self._bind(placing(starts))
 
@@ -381,7 +382,9 @@ class Arguments:
         """The arrays to bind to inputs, without those that are bound already."""
         rest = self._unbound_inputs()
         if len(arrays) != len(rest):
-            raise TypeError(f"got {len(arrays)} arrays, expected {len(rest)}")
+            raise TypeError(
+                f"the number of arrays is {len(arrays)}, expected {len(rest)}"
+            )
         if out is not None:
             self._check_outs(out)
         every = {**self.parameters, **dict(zip(rest, arrays, strict=True))}
@@ -484,13 +487,13 @@ class Arguments:
         """The array to bind to an input, and whether it is in place: whether it shows
         all later contents of `given`."""
         slot = self.inputs[index]
-        name = _title(index, slot)
-        array, is_shared = _as_array(given, slot, name)
-        if _is_number(given) and not slot.is_written:
+        name = title(index, slot)
+        array, is_shared = as_array(given, slot, name)
+        if is_number(given) and not slot.is_written:
             return array, True  # a new array, but numbers never change
         if not is_shared:
             reason = f"{type(given).__name__} is not an array in memory"
-        elif not _is_plain(array):
+        elif not is_plain(array):
             reason = "not C-contiguous and aligned"
         elif slot.is_written and not array.flags.writeable:
             what = "variable" if slot.is_variable else "donated"
@@ -521,12 +524,12 @@ class Arguments:
     def _check_outs(self, out: Sequence[Array | None]) -> None:
         if len(out) != len(self.outputs):
             raise ValueError(
-                f"out has {len(out)} arrays, expected {len(self.outputs)}: one for "
-                "each result, or None"
+                f"the number of arrays in out is {len(out)}, expected "
+                f"{len(self.outputs)}: one for each result, or None"
             )
         for number, (given, result) in enumerate(zip(out, self.outputs, strict=True)):
             if given is not None:
-                _check_out(given, result, number)
+                check_out(given, result, number)
 
     def _donated(
         self, number: int, memory: MemoryBlock, wanted: Mapping[MemoryBlock, Array]
@@ -664,112 +667,6 @@ class Arguments:
 
 def _are_same(given: Sequence[object], last: Sequence[object]) -> bool:
     return len(given) == len(last) and all(map(is_, given, last))
-
-
-def _title(index: int, slot: Input) -> str:
-    return f"argument {index} ({slot.name})" if slot.name else f"argument {index}"
-
-
-def _as_array(given: object, slot: Slot, name: str) -> tuple[Array, bool]:
-    """`given` as an array of the slot's type and shape, and whether it surely is the
-    caller's memory rather than a copy."""
-    is_shared, is_pythons = True, not hasattr(given, "__array__")
-    try:
-        if isinstance(given, np.ndarray):
-            array = cast(Array, given)
-        elif hasattr(given, "__array_interface__") and not np.isscalar(given):
-            array = np.asarray(given)
-        elif (shared := _from_buffer(given)) is not None and shared.dtype == slot.dtype:
-            array = shared
-        elif (shared := _from_dlpack(given)) is not None:
-            array = shared
-        else:
-            array, is_shared = np.asarray(given), False
-    except (TypeError, ValueError, RuntimeError, BufferError) as error:
-        raise TypeError(f"{name} is not an array: {error}") from None
-    if not is_shared and is_pythons:
-        array = _cast(array, slot.dtype, name)
-    if array.dtype != slot.dtype:
-        raise TypeError(
-            f"{name} has elements of type {array.dtype}, expected {slot.dtype}"
-        )
-    if array.shape != slot.shape:
-        raise ValueError(f"{name} has shape {array.shape}, expected {slot.shape}")
-    return array, is_shared
-
-
-def _cast(array: Array, dtype: DType, name: str) -> Array:
-    """Converts Python's numbers to `dtype` if NumPy's rule `same_kind` allows that;
-    returns `array` otherwise."""
-    is_narrower = array.dtype.kind == "c" and dtype.kind != "c"  # bfloat16 is "V"
-    if array.size and (is_narrower or not np.can_cast(array.dtype, dtype, "same_kind")):
-        return array
-    cast = array.astype(dtype)
-    if dtype.kind in "iu" and not np.array_equal(cast, array):
-        limits = np.iinfo(dtype)
-        raise ValueError(
-            f"{name} has elements from {array.min()} to {array.max()}, expected "
-            f"{limits.min} to {limits.max}"
-        )
-    return cast
-
-
-def _is_number(given: object) -> bool:
-    """Whether `given` is a scalar object that never changes."""
-    return isinstance(given, bool | int | float | complex | np.generic)
-
-
-def _from_buffer(given: object) -> Array | None:
-    """The memory that Python's buffer protocol exports. None if there is none, or if
-    the export would prevent the owner from resizing or closing it."""
-    if _is_number(given) or isinstance(given, bytearray | numbers | mmap):
-        return None
-    try:
-        return np.asarray(memoryview(given))  # pyright: ignore
-    except (TypeError, ValueError, RuntimeError, BufferError):
-        return None  # jaxlib's error is a RuntimeError
-
-
-def _from_dlpack(given: object) -> Array | None:
-    """The memory that DLPack exports; None if NumPy does not support it."""
-    if not hasattr(given, "__dlpack__"):
-        return None
-    if str(getattr(given, "dtype", "")) == "torch.bfloat16":
-        return _bits_of_bfloat16(given)
-    try:
-        return np.from_dlpack(given)  # pyright: ignore
-    except (TypeError, ValueError, RuntimeError, BufferError):
-        if not hasattr(given, "__array__"):
-            raise
-        return None  # for example bfloat16, which `__array__` may support
-
-
-def _bits_of_bfloat16(tensor: Any) -> Array:
-    """The memory of a bfloat16 tensor. NumPy's DLPack does not support bfloat16, so it
-    is imported as integers and reinterpreted."""
-    from ml_dtypes import bfloat16
-
-    bits = np.from_dlpack(tensor.detach().view(import_module("torch").int16))
-    return bits.view(np.dtype(bfloat16))
-
-
-def _is_plain(array: Array) -> bool:
-    return array.flags.num & PLAIN == PLAIN
-
-
-def _check_out(given: Array, result: Result, number: int) -> None:
-    name = f"out {number}"
-    if result.input is not None:
-        raise ValueError(
-            f"{name} is given, expected None: result {number} is the new contents of "
-            f"argument {result.input}"
-        )
-    if _as_array(given, result, name)[0] is not given:
-        raise TypeError(
-            f"{name} has type {type(given).__name__}, expected a NumPy array"
-        )
-    if not _is_plain(given) or not given.flags.writeable:
-        raise ValueError(f"{name} is not a writable C-contiguous array")
 
 
 def _overlaps(

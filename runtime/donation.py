@@ -7,6 +7,7 @@ from xdsl.ir import SSAValue
 
 from ..dialects.tgraph.base import TensorOp
 from ..dialects.tgraph.signature import Signature
+from ..support.ranges import indices
 from .program.compiled import CompiledProgram, OperationStep
 from .program.steps import View
 
@@ -23,7 +24,7 @@ def donations(
     for index in sorted(donate):
         if not 0 <= index < len(signature.inputs):
             raise ValueError(
-                f"donate contains {index}, expected 0 to {len(signature.inputs) - 1}"
+                f"donate contains {index}, expected {indices(len(signature.inputs))}"
             )
         if signature.inputs[index].is_variable:
             raise ValueError(

@@ -151,7 +151,7 @@ class DynamicExecutable:
         given = iter(arrays)
         count = len(self.inputs) - len(self.parameters)
         if len(arrays) != count:
-            raise TypeError(f"got {len(arrays)} arrays, expected {count}")
+            raise TypeError(f"the number of arrays is {len(arrays)}, expected {count}")
         shapes = [
             np.shape(
                 cast(Any, self.parameters[n] if n in self.parameters else next(given))

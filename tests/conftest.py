@@ -8,6 +8,9 @@ Python's garbage collector runs seldom and ignores objects that exist before the
 start. Tests create IR, which consists of many live objects in cycles, and importing JAX
 creates a hundred thousand more.
 
+XLA, with whose values many tests compare, compiles without LLVM's optimizations, which
+takes half of the time. Its memory is the same: XLA plans it before LLVM runs.
+
 The checkout is the package, imported as `tensorplan`. pytest collects its root as a
 plain folder, so it does not import `__init__.py` again under the folder's name.
 """
@@ -29,6 +32,8 @@ settings.register_profile("quick", max_examples=25, derandomize=True, deadline=N
 settings.register_profile("ci", max_examples=40, derandomize=True, deadline=None)
 settings.register_profile("dev", max_examples=20, deadline=None)
 settings.register_profile("nightly", max_examples=10_000, deadline=None)
+
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's default for `... &`
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -56,6 +56,19 @@ def test_invalid_sources(reader: str, source: Any, error: Any) -> None:
 
 @pytest.mark.parametrize("reader", ["read", "from_stablehlo"])
 @pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("abc", "expected an operation such as func.func, found 'abc'"),
+        ("%0 = a.b %x", "the custom syntax of a.b is not known, expected the generic"),
+    ],
+)
+def test_text_that_is_not_mlir(reader: str, text: str, message: str) -> None:
+    with pytest.raises(ParseError, match=message):
+        getattr(tensorplan, reader)(text)
+
+
+@pytest.mark.parametrize("reader", ["read", "from_stablehlo"])
+@pytest.mark.parametrize(
     "text",
     ["", "%", '"' * 3, "(" * 5000, "module {", "a\0b", "\ud800", "stablehlo.add", DEEP],
     ids=range(9),

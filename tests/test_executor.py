@@ -169,7 +169,7 @@ def test_input_in_the_memory_of_a_variable_is_copied(step: Executable) -> None:
 @pytest.mark.parametrize(
     ("arrays", "out", "error", "message"),
     [
-        ([[0] * 4], None, TypeError, "got 1 arrays, expected 2"),
+        ([[0] * 4], None, TypeError, "number of arrays is 1, expected 2"),
         (
             [[0] * 4, np.zeros(4)],
             None,
@@ -185,7 +185,7 @@ def test_input_in_the_memory_of_a_variable_is_copied(step: Executable) -> None:
         ([["a"] * 4, [0] * 4], None, TypeError, "argument 0 has elements of type <U1"),
         ([[0] * 4, [[0], [0, 1]]], None, TypeError, "argument 1 is not an array"),
         ([None, [0] * 4], None, TypeError, "argument 0 has elements of type object"),
-        ([[0] * 4] * 2, [None], ValueError, "out has 1 arrays, expected 2"),
+        ([[0] * 4] * 2, [None], ValueError, "arrays in out is 1, expected 2"),
         (
             [[0] * 4] * 2,
             [None, floats(0, 0, 0, 0)],

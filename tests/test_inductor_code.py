@@ -95,7 +95,7 @@ def test_each_step_that_is_missing_or_late_is_found(name: str, tmp_path: Path) -
     assert count >= 9
 
 
-def pools_of(text: str) -> str:
+def with_overlapping_offset(text: str) -> str:
     """Returns the code with the offset of the second tensor in a pool replaced by 0."""
     found = re.search(r"buf\d+ = alloc_from_pool\((\w+), (?!0,)\d+", text)
     assert found
@@ -104,7 +104,10 @@ def pools_of(text: str) -> str:
 
 def test_an_offset_that_overlaps_a_live_tensor_is_found(tmp_path: Path) -> None:
     text = (FOLDER / "bert_block.cuda.txt").read_text()
-    assert verdict_of(pools_of(text), tmp_path) in ("unsound", "suspicious")
+    assert verdict_of(with_overlapping_offset(text), tmp_path) in (
+        "unsound",
+        "suspicious",
+    )
 
 
 KERNELS = """

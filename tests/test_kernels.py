@@ -591,7 +591,7 @@ def test_convolution(seed: int) -> None:
     check_convolution(rng, rank, dtype, sums, image, kernel, groups, by_batch)
 
 
-def recorded_sums(monkeypatch: pytest.MonkeyPatch) -> Sequence[object]:
+def record_loop_nests(monkeypatch: pytest.MonkeyPatch) -> Sequence[object]:
     """Returns a list to which each later convolution adds its loop nest, or None."""
     found: list[object] = []
     as_sum = stencils.as_sum
@@ -610,7 +610,7 @@ def test_convolution_of_one_feature(seed: int, monkeypatch: pytest.MonkeyPatch) 
     dtype = str(rng.choice(["float32", "float64"]))
     features = {"i": 1, "o": 1, str(rng.choice(["i", "o"])): int(rng.integers(1, 5))}
     image = {"b": int(rng.integers(1, 3)), "f": features["i"]}
-    found = recorded_sums(monkeypatch)
+    found = record_loop_nests(monkeypatch)
     rank = int(rng.integers(1, 3))
     check_convolution(rng, rank, dtype, dtype, image, features, most_holes=1, wider=50)
     assert all(found)
@@ -631,7 +631,7 @@ the convolution."""
 def test_loop_nests_of_gradients_of_depthwise_weights(
     labels: str, stride: int, apart: int, is_nest: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = recorded_sums(monkeypatch)
+    found = record_loop_nests(monkeypatch)
     test_gradient_of_depthwise_weights(labels, stride, apart)
     assert any(found) == (is_nest and llvm.is_available())
 

@@ -47,21 +47,22 @@ def test_rows_that_fill_no_vector(monkeypatch, dtype: Any, places: int) -> None:
     stored as rows and as columns."""
     made = Mock(side_effect=loops.load_rows)
     monkeypatch.setattr(loops, "load_rows", made)
-    for n in (2, 5, 12) if places == 64 else (3, 6, 15):
-        x, y, z, t = (
-            (2 * RNG.standard_normal(shape)).astype(dtype)
-            for shape in ((places, n), (n,), (places, 1), (n, places))
+    arrays = [
+        (2 * RNG.standard_normal(shape)).astype(dtype)
+        for n in ((2, 5, 12) if places == 64 else (3, 6, 15))
+        for shape in ((places, n), (n,), (places, 1), (n, places))
+    ]
+
+    def combined(x: Any, y: Any, z: Any, t: Any) -> tuple[Any, ...]:
+        return (
+            jnp.where(x == y, z, x),
+            jnp.where(x == z, y, x).T,
+            jnp.where(x.T == y[:, None], x.T, z.T),
+            jnp.where(x.T == z.T, y[:, None], x.T).T,
+            jnp.where(t == z.T, t, z.T).T,
         )
-        check(
-            lambda x, y, z, t: (
-                jnp.where(x == y, z, x),
-                jnp.where(x == z, y, x).T,
-                jnp.where(x.T == y[:, None], x.T, z.T),
-                jnp.where(x.T == z.T, y[:, None], x.T).T,
-                jnp.where(t == z.T, t, z.T).T,
-            ),
-            *(x, y, z, t),
-        )
+
+    check(lambda *xs: [combined(*xs[at : at + 4]) for at in (0, 4, 8)], *arrays)
     assert made.called
 
 

@@ -13,10 +13,10 @@ from modules import parse, run
 from sampling import examples
 from spilled_programs import fitted, function_of
 from transfers import (
+    described,
     is_refused,
     on,
     overlapped,
-    texts,
     with_transfers_elsewhere,
 )
 from xdsl.dialects import arith, memref
@@ -243,7 +243,7 @@ def test_a_function_whose_arena_does_not_fit_is_unchanged(
     with caplog.at_level("INFO"):
         hidden = run(module, PlanOverlapCopies())
     if bytes:
-        assert "start x a" in texts(hidden)
+        assert "start x a" in described(hidden)
         return
     assert str(hidden) == str(module)
     (record,) = caplog.records

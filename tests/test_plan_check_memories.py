@@ -4,7 +4,7 @@ them."""
 from collections.abc import Callable
 
 import pytest
-from plan_checks import places, pools, refused, remarks, unproved
+from plan_checks import placements, pools, refused, remarks, unproved
 from planted import (
     I8,
     M,
@@ -107,7 +107,7 @@ ARENAS: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("make", ARENAS.values(), ids=ARENAS)
 def test_memory_with_views_is_an_arena(make: Callable[[str], str]) -> None:
-    (buffers,) = places(make("%c64"))
+    (buffers,) = placements(make("%c64"))
     assert buffers == [("%a", 0, 64), ("%b", 64, 64)]
     refused(
         make("%c0"), r"uses buffer %a, whose bytes \[0, 64\) now belong to buffer %b"
@@ -129,7 +129,7 @@ def parts(second: str, then: str = "") -> str:
 
 
 def test_view_that_only_views_divide_is_no_buffer() -> None:
-    assert places(parts("%c64")) == [[("%a", 64, 64), ("%b", 192, 64)]]
+    assert placements(parts("%c64")) == [[("%a", 64, 64), ("%b", 192, 64)]]
 
 
 def test_nested_views() -> None:
@@ -140,7 +140,7 @@ def test_nested_views() -> None:
         view("a", "%c32", "memref<16xf32>", "r", "memref<128xi8>"),
         *(copy("x", "a"), copy("a", "y"), free()),
     )
-    assert places(text.replace("alignment = 64", "alignment = 32")) == [
+    assert placements(text.replace("alignment = 64", "alignment = 32")) == [
         [("%a", 160, 64)]
     ]
 
@@ -158,7 +158,7 @@ def test_overlapping_views() -> None:
 def test_divided_view_with_other_uses_is_a_buffer() -> None:
     """Accesses to buffers in the view count as accesses to the whole view."""
     text = parts("%c64", '"test.use"(%low) : (memref<128xi8>) -> ()')
-    assert places(text) == [[("%low", 0, 128), ("%b", 192, 64)]]
+    assert placements(text) == [[("%low", 0, 128), ("%b", 192, 64)]]
     assert unproved(text) == [
         "views of parts of a buffer, checked as the whole buffer: 1 (memref.view)",
         "operations with unknown effects, assumed to end when they return: 1 "
@@ -174,7 +174,7 @@ def test_view_of_a_cast_buffer_counts_as_the_whole_buffer() -> None:
         f"%k = memref.cast %a : memref<64xi8> to {LOOSE}",
         *(view("b", of="k", arena=LOOSE), copy("x", "b"), copy("b", "y"), free()),
     )
-    assert places(text) == [[("%a", 0, 64)]]
+    assert placements(text) == [[("%a", 0, 64)]]
     assert len(unproved(text)) == 1
 
 
@@ -218,7 +218,7 @@ def test_unknown_memory_is_reported(given: str) -> None:
         "buffers that may be in one of several memories, not checked: 1 (memref.view)"
     )
     assert told in unproved(text)
-    assert places(text) == []
+    assert placements(text) == []
 
 
 def test_memory_carried_by_a_loop_is_reported() -> None:
@@ -261,7 +261,9 @@ def test_unnamed_buffer() -> None:
 
 
 def test_buffer_at_the_end_of_the_arena() -> None:
-    assert places(program(arena(), view("a", "%c192"), free())) == [[("%a", 192, 64)]]
+    assert placements(program(arena(), view("a", "%c192"), free())) == [
+        [("%a", 192, 64)]
+    ]
 
 
 NATURAL = {  # the alignment that eight elements of a type need
@@ -287,7 +289,7 @@ def test_elements_have_their_natural_alignment(element: str, natural: int) -> No
         )
 
     for at, alignment in ((natural, natural), (3 * natural, None)):
-        assert places(text(at, alignment))[0][0][1] == at
+        assert placements(text(at, alignment))[0][0][1] == at
     if natural == 1:
         return
     half = natural // 2
@@ -309,7 +311,7 @@ def test_arena_of_the_caller_has_alignment_1() -> None:
     assert (pool.alignment, pool.size) == (1, 256)
     offset = "%at = arith.constant 100 : index"
     text = text.replace(view("b", "%c64"), f"{offset}\n{view('b', '%at')}")
-    assert places(text)[0][1] == ("%b", 100, 64)
+    assert placements(text)[0][1] == ("%b", 100, 64)
 
 
 def test_alignment_of_an_arena_on_the_stack() -> None:
@@ -332,7 +334,7 @@ def test_caller_determines_the_size_of_an_argument() -> None:
 def test_other_use_of_an_arena_owns_all_of_it() -> None:
     use = f'"test.use"(%arena) : ({I8}) -> ()'
     text = program(arena(), use, view("a"), copy("x", "a"), copy("a", "y"), free())
-    assert places(text) == [[("%arena", 0, 256), ("%a", 0, 64)]]
+    assert placements(text) == [[("%arena", 0, 256), ("%a", 0, 64)]]
     late = program(arena(), view("a"), copy("x", "a"), use, copy("a", "y"), free())
     refused(late, r"uses buffer %a, whose bytes \[0, 64\) now belong to buffer %arena")
 
@@ -355,7 +357,11 @@ def test_arenas_are_in_program_order() -> None:
         *(view("a", of="first"), view("c", of="given"), free("first"), free("second")),
         "return\n}",
     )
-    assert [[b[0] for b in pool] for pool in places(text)] == [["%c"], ["%a"], ["%b"]]
+    assert [[b[0] for b in pool] for pool in placements(text)] == [
+        ["%c"],
+        ["%a"],
+        ["%b"],
+    ]
 
 
 def test_arenas_and_buffers_are_counted() -> None:

@@ -1,7 +1,7 @@
 """Tests how `plan-check` tracks frees, writes and waits on all paths of a function."""
 
 import pytest
-from plan_checks import places, pools, refused, unproved
+from plan_checks import placements, pools, refused, unproved
 from planted import (
     I8,
     M,
@@ -724,7 +724,7 @@ def test_buffer_in_memory_of_the_caller_may_be_returned() -> None:
         "%c0 = arith.constant 0 : index\n"
         + lines(view("a"), copy("x", "a"), f"return %a : {M}\n}}")
     )
-    assert places(text) == [[("%a", 0, 64)]]
+    assert placements(text) == [[("%a", 0, 64)]]
 
 
 @pytest.mark.parametrize("read_first", [True, False])

@@ -397,7 +397,7 @@ def changed(**fields: object) -> str:
         ("x.json", "9" * 5000, "x.json: error: this cannot be read as JSON"),
         ("x.json", "[]", "x.json: error: 'pools' is missing, expected a report of"),
         ("x.json", '{"pools": [{}]}', "x.json: error: 'device' is missing"),
-        ("x.json", changed(pool=1), "x.json: error: pool is 1, expected 0 to 0"),
+        ("x.json", changed(pool=1), "x.json: error: pool is 1, expected 0"),
         ("x.json", changed(pool=-1), "x.json: error: pool is -1, expected"),
         ("x.json", changed(size=1.5), "x.json: error: 'size' is 1.5, expected"),
         ("x.json", changed(size=True), "x.json: error: 'size' is true, expected"),

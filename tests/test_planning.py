@@ -2,6 +2,7 @@
 correct."""
 
 import itertools
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -173,6 +174,11 @@ def test_given_offsets_and_pools() -> None:
         assert plan.lower_bound == 256 + 100 <= plan.peak
     assert solve(problem).offsets == [128, 0, 192, 0]
     assert solve(problem).optimal
+
+
+def test_other_types_are_refused() -> None:
+    with pytest.raises(TypeError, match="problem has type int, expected Problem"):
+        solve(cast(Any, 3))
 
 
 def test_unsound_strategy_is_refused() -> None:

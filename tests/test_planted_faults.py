@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from modules import parse
+from modules import parse, run
 from programs import Program, programs
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue, Use
 
-import tensorplan
 from tensorplan.analysis import allocations, liveness, overwriting
 from tensorplan.checking import (
     accesses,
@@ -35,6 +34,8 @@ from tensorplan.dialects.memory import destinations
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.passes.plan import memory as plan_memory
+from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.passes.plan.placement import arena, output_reuse
 from tensorplan.planning import Buffer
 from tensorplan.planning import output_reuse as planning_output_reuse
@@ -57,14 +58,24 @@ def expected(module: ModuleOp) -> Sequence[np.ndarray]:
     return run_reference(module, arguments_of(module))
 
 
+@cache
+def bufferized(module: ModuleOp, reuse_outputs: bool) -> ModuleOp:
+    """The program after all passes before `plan-memory`, which has the faults."""
+    *before, _ = PlanPipeline(reuse_outputs=reuse_outputs).passes()
+    return run(module, *before)
+
+
 def judge(module: ModuleOp, check: bool = True, reuse_outputs: bool = True) -> str:
     """The verdict on a program's plan: which check detects that the plan is wrong, if
     any."""
+    before = bufferized(module, reuse_outputs)
+    *_, memory = PlanPipeline(reuse_outputs=reuse_outputs).passes()
+    assert isinstance(memory, PlanMemory)
     with Patch.context() as patch:
         if not check:  # skip the check, to see whether the run detects the fault
             patch.setattr(plan_memory, "check_plan", lambda module: None)
         try:
-            planned = tensorplan.plan(module, reuse_outputs=reuse_outputs)
+            planned = run(before, memory)
         except LocatedError:
             return FOUND_BY_CHECK
     arguments = arguments_of(module)

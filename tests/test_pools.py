@@ -180,7 +180,7 @@ def test_programs_share_parameters() -> None:
     second.bind({1: ones})
     assert (second()[0] == 3).all()
     assert (first(ones)[0] == 4).all()
-    with pytest.raises(TypeError, match="got 2 arrays, expected 1"):
+    with pytest.raises(TypeError, match="number of arrays is 2, expected 1"):
         first(v, ones)
     with pytest.raises(ValueError, match="no input 2, expected 0 to 1"):
         first.bind({2: ones})

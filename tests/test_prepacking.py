@@ -258,5 +258,5 @@ def test_parameter_argnums_are_checked() -> None:
     with pytest.raises(ValueError, match="no argument 2, expected 0 to 1"):
         tensorplan.from_jax(add, x, x, parameter_argnums=2)
     unused = jax.jit(lambda x, y: y + 1)
-    with pytest.raises(ValueError, match="no argument 1, expected 0 to 0: JAX leaves"):
+    with pytest.raises(ValueError, match="no argument 1, expected 0: JAX leaves"):
         tensorplan.from_jax(unused, x, x, parameter_argnums=1)

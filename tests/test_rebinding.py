@@ -406,7 +406,7 @@ def test_calls_by_address_after_parameters_are_bound() -> None:
         run.bind({2: bound})
         for _ in range(2):
             np.testing.assert_allclose(in_memory(run, x, a)[0], x * a + bound, 1e-6)
-    with pytest.raises(ValueError, match="got 4 addresses, expected 3"):
+    with pytest.raises(ValueError, match="number of addresses is 4, expected 3"):
         in_memory(run, x, a, y)
     np.testing.assert_allclose(in_memory(run, x, a)[0], x * a + x, 1e-6)
 

@@ -22,11 +22,11 @@ from oracles import text_of
 from sampling import examples
 from spilled_programs import (
     assert_same_bytes,
+    final_contents,
     fitted,
     on,
     peak,
     tiled_program,
-    written,
 )
 from upstream import TOOLS, needs_mlir, with_each_mlir
 from xdsl.dialects import arith, memref, scf
@@ -151,7 +151,7 @@ def test_other_offsets_are_refused_or_harmless(seed: int) -> None:
     """Replaces the offset of each buffer of a plan by that of each other buffer.
     `plan-check` refuses the plan, or its results are unchanged."""
     _, spilled = fitted(Random(seed))
-    planned, expected = run(spilled, PlanMemory()), written(spilled)
+    planned, expected = run(spilled, PlanMemory()), final_contents(spilled)
     views = [op for op in planned.walk() if isinstance(op, memref.ViewOp)]
     refused = 0
     for view, other in product(views, views):
@@ -164,7 +164,7 @@ def test_other_offsets_are_refused_or_harmless(seed: int) -> None:
         except LocatedError:
             refused += 1
         else:
-            for before, after in zip(expected, written(planned), strict=True):
+            for before, after in zip(expected, final_contents(planned), strict=True):
                 assert_same_contents(before, after)
         view.operands = [view.source, given, *view.sizes]
     assert refused > len(views) / 2

@@ -78,9 +78,6 @@ def _describe_parse_error(error: ParseError) -> str:
     elif re.fullmatch(r"Operation \S+ is not registered", message):
         name = message.split()[1]
         span, message = _before(span, name), _unknown_operation(name)
-    elif message.startswith("Operation builtin.unregistered does not have a custom"):
-        name = _word_before(span)
-        span, message = _before(span, name), _unknown_operation(name, is_allowed=True)
     elif message == "Could not parse entire input!":
         rest = str(span.input.content)[span.start :].lstrip()
         message = "expected an operation" + ", found '}'" * rest.startswith("}")
@@ -98,11 +95,8 @@ def _describe_parse_error(error: ParseError) -> str:
     return "\n".join(lines)
 
 
-def _unknown_operation(name: str, is_allowed: bool = False) -> str:
-    """The message about an unregistered operation, or about a word that is not MLIR.
-
-    `is_allowed`: unregistered operations are allowed, but only in generic form.
-    """
+def _unknown_operation(name: str) -> str:
+    """The message about an unregistered operation, or about a word that is not MLIR."""
     from xdsl.dialects import get_all_dialects as xdsl_dialects
 
     from ..dialects import get_all_dialects
@@ -110,11 +104,6 @@ def _unknown_operation(name: str, is_allowed: bool = False) -> str:
     dialect, dot, _ = name.partition(".")
     if not dot:
         return f"expected an operation such as func.func, found {name!r}; is this MLIR?"
-    if is_allowed:
-        return (
-            f"the custom syntax of {name} is not known, expected the generic form, "
-            f'"{name}"(...) : ...; mlir-opt -mlir-print-op-generic prints it'
-        )
     message = f"operation {name} is not registered"
     if factory := (xdsl_dialects() | get_all_dialects()).get(dialect):
         message += suggest(name, [op.name for op in factory().operations])
@@ -133,13 +122,6 @@ def _before(span: "AnySpan", name: str) -> "AnySpan":
     assert isinstance(content, str)
     start = content.rfind(name, 0, span.start + len(name))
     return replace(span, start=start, end=start + len(name)) if start >= 0 else span
-
-
-def _word_before(span: "AnySpan") -> str:
-    content = span.input.content
-    assert isinstance(content, str)
-    words = re.findall(r"[\w.$-]+", content[: span.start].rpartition("\n")[2])
-    return words[-1] if words else ""
 
 
 _BRACES = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|[{}]')

@@ -20,6 +20,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from ...support.ranges import indices
 from ..sizes.dims import DimsAttr
 from ..sizes.symbolic import Size, exceeds
 from .base import (
@@ -46,7 +47,7 @@ def check_dimensions(name: str, dims: Sequence[int], rank: int) -> None:
     for dim in dims:
         if not 0 <= dim < rank:
             raise VerifyException(
-                f"{name} has dimension {dim}, expected 0 to {rank - 1}"
+                f"{name} has dimension {dim}, expected {indices(rank)}"
             )
     if len(set(dims)) != len(dims):
         raise VerifyException(f"{name} has a dimension twice: {list(dims)}")

@@ -30,6 +30,7 @@ from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ...support.arrays import DType, Shape
+from ...support.ranges import indices
 from ...support.slots import Input, Result
 from ..diagnostics import LocatedError
 from ..dtypes import numpy_dtype
@@ -115,7 +116,7 @@ def signature(module: ModuleOp, entry: str = "main") -> Signature:
     total = len(numbered) + len(returned)
     if wrong := [number for number in numbered if not 0 <= number < total]:
         raise LocatedError(
-            f"tgraph.result is {wrong[0]}, expected 0 to {total - 1}: there are "
+            f"tgraph.result is {wrong[0]}, expected {indices(total)}: there are "
             f"{total} results",
             function,
         )

@@ -9,7 +9,7 @@
 // NAME:     error: @main has no argument 'w'; the arguments are x, n
 // NUMBER:   error: @main has no argument 2, expected 0 to 1
 // INTEGER:  error: argument n has type tensor<i32>, expected elements of a float type
-// RESULT:   error: @main has no result 1, expected 0 to 0
+// RESULT:   error: @main has no result 1, expected 0
 // FUNCTION: error: no function @f on tensors; those on tensors are @main
 // MIRROR:   error: pass tgraph-gradient: mirror is 'all', expected one of none, cheap, attribute
 // KIND:     error: pass tgraph-gradient: option 'of' is 'x'

@@ -82,12 +82,13 @@ from ...analysis.banks import banks_of
 from ...analysis.calls import Calls
 from ...analysis.control_flow import ControlFlow, ends
 from ...analysis.frees import uses_after_free
+from ...analysis.functions import argument_attributes
 from ...analysis.references import MOST_SLOTS, before, loops_around
 from ...analysis.sizes import SizeReader, argument_bytes
 from ...checking.plan_check import check_plan
 from ...dialects.diagnostics import LocatedError, remark
 from ...dialects.memory import ALIGNMENT
-from ...dialects.sizes.dims import BOUNDS, HINTS
+from ...dialects.sizes.dims import BOUNDS, DIMS, HINTS
 from ...dialects.sizes.intervals import interval
 from ...dialects.sizes.symbolic import (
     Size,
@@ -160,6 +161,8 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
 
     def _plan(self, func: FuncOp, calls: Calls) -> bool:
         """Plans a function. Returns whether there was anything to plan."""
+        if _has_sizes(func) or _names_sizes(func):
+            _note(func, BOUNDS, self.largest)
         is_planned = False
         for arena in self.arenas(func, calls):
             is_planned = True
@@ -227,12 +230,10 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
             yield Arena(
                 *(space, pool, plan, max(alignments), memory, left),
                 {i: (here[number], offset) for i, (number, offset) in reuses.items()},
-                self.largest if is_symbolic else {},
             )
 
     def _write(self, func: FuncOp, arena: Arena) -> None:
         """Writes an arena with constant offsets into the IR."""
-        _note(func, BOUNDS, arena.bounds)
         pool, plan = arena.pool, arena.plan
         if rest := arena.members:
             if plan.peak > LARGEST_SIZE:
@@ -320,6 +321,12 @@ def _has_sizes(func: FuncOp) -> bool:
     return any(
         isinstance(op, memref.AllocOp) and op.dynamic_sizes for op in func.walk()
     )
+
+
+def _names_sizes(func: FuncOp) -> bool:
+    """Whether arguments have symbolic sizes, which calls must keep within the bounds
+    even if no buffer depends on them."""
+    return any(DIMS in attributes for attributes in argument_attributes(func))
 
 
 def _is_proved(func: FuncOp) -> bool:

@@ -27,7 +27,7 @@ from judging import (
     judge,
     judge_bytes,
     judge_module,
-    texts,
+    program_and_plan,
 )
 from oracles import text_of
 from readers import READERS, input_of
@@ -101,7 +101,7 @@ def _text(target: str, seed: int) -> str:
         return foreign_programs.text(seed)
     if target in foreign_arrays.RUNNERS:
         return foreign_arrays.text(seed)
-    return texts(target, seed)
+    return program_and_plan(target, seed)
 
 
 def _judge(target: str, seed: int) -> Verdict:

@@ -136,7 +136,7 @@ def judge_module(target: str, module: ModuleOp, seed: int) -> Verdict:
     return _verdict(seed, lambda: TARGETS[target](module, seed))
 
 
-def texts(target: str, seed: int) -> str:
+def program_and_plan(target: str, seed: int) -> str:
     """The text of the program of a seed, and of its plan."""
     module, random = generate(target, seed), Random(seed)
     passes = [plan_memory(random) if target == "memref" else plan_pipeline(random)]

@@ -37,7 +37,7 @@ def function_of(module: ModuleOp) -> FuncOp:
     return function
 
 
-def written(module: ModuleOp, paths: int = 4) -> list[dict[int, list[object]]]:
+def final_contents(module: ModuleOp, paths: int = 4) -> list[dict[int, list[object]]]:
     """The final contents of the arguments, on each of `paths` random paths."""
     return [run_memrefs(function_of(module), path, 10**5) for path in range(paths)]
 
@@ -45,7 +45,7 @@ def written(module: ModuleOp, paths: int = 4) -> list[dict[int, list[object]]]:
 def assert_same_bytes(module: ModuleOp, other: ModuleOp, paths: int = 4) -> None:
     """Asserts that two programs write the same bytes on each of `paths` paths."""
     for before, after in zip(
-        written(module, paths), written(other, paths), strict=True
+        final_contents(module, paths), final_contents(other, paths), strict=True
     ):
         assert_same_contents(before, after)
 

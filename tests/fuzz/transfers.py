@@ -32,7 +32,7 @@ def on(text: str, capacity: int, bandwidth: float = 1, of: str = "true") -> Modu
     return module
 
 
-def texts(module: ModuleOp) -> list[str]:
+def described(module: ModuleOp) -> list[str]:
     """Describes the operations of the function by the names of their operands."""
     found: list[str] = []
     for op in function_of(module).body.walk():
@@ -52,7 +52,7 @@ def texts(module: ModuleOp) -> list[str]:
 def overlapped(module: ModuleOp) -> list[str]:
     result = run(module, PlanOverlapCopies())
     check_plan(run(result, PlanMemory()))
-    return texts(result)
+    return described(result)
 
 
 def with_transfers_elsewhere(planned: ModuleOp) -> Iterator[ModuleOp]:

@@ -49,7 +49,7 @@ def pools(text: str) -> list[PlannedPool]:
     return check_plan(parsed(text))
 
 
-def places(text: str) -> list[list[tuple[str, int, int]]]:
+def placements(text: str) -> list[list[tuple[str, int, int]]]:
     """The name, the offset and the size in bytes of the buffers of each pool."""
     return [[(b.name, b.offset, b.size) for b in pool.buffers] for pool in pools(text)]
 

@@ -16,6 +16,7 @@ from ast import literal_eval
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from select import select
 from tempfile import TemporaryDirectory
@@ -35,11 +36,20 @@ TOOLS = {
 
 _LOADED = (
     "tensorplan.runtime.executor",
+    "tensorplan.runtime.random_inputs",
     "tensorplan.tools.plan_opt_main",
     "tensorplan.tools.plan_run_main",
     "tensorplan.tools.views.reading",
 )
 """Modules that tools import lazily."""
+
+_LOADED_IF_FOUND = {
+    "jaxlib": "tensorplan.frontends.stablehlo.reading",
+    "llvmlite": "llvmlite.binding",
+}
+"""The same, by the package that the module requires."""
+
+_EXAMPLE = Path(__file__).parents[2] / "examples" / "classifier.mlir"
 
 _CLIENT = Path(__file__).with_name("tool_client.py")
 
@@ -67,13 +77,21 @@ def serving() -> Generator[Path]:
 
 
 def _serve(listener: socket.socket) -> None:
+    import tensorplan
     from tensorplan.passes import get_all_passes
+    from tensorplan.tools import plan_opt_main
 
     tools = {name: import_module(module).main for name, module in TOOLS.items()}
     for module in _LOADED:
         import_module(module)
+    for package, module in _LOADED_IF_FOUND.items():
+        if find_spec(package):
+            import_module(module)
     for load in get_all_passes().values():
         load()
+    # Fills caches of installed packages and of classes.
+    plan_opt_main._get_multiverse()
+    str(tensorplan.plan(tensorplan.read(_EXAMPLE)))
     gc.freeze()  # forks need not collect existing objects
     while sys.stdin not in select([listener, sys.stdin], [], [])[0]:
         connection, _ = listener.accept()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from ...frontends.plans import litert
 from ...frontends.plans.reading import OTHERS
 from ...planning import Buffer, Limits, Problem, csv_format, solve, validate
+from ...support.ranges import indices
 from ..common import FileError, Source
 from ..plan_arguments import option_of
 from .model import FrontierView, PlanView, PoolView, ShownBuffer, pool_of
@@ -193,7 +194,7 @@ def _from_report(source: Source) -> PlanView:
         for row in _rows(report, "buffers"):
             pool = _get(row, "pool", int)
             if not 0 <= pool < len(pools):
-                raise ValueError(f"pool is {pool}, expected 0 to {len(pools) - 1}")
+                raise ValueError(f"pool is {pool}, expected {indices(len(pools))}")
             members[pool].append(_placed(row))
         for pool, placed in zip(pools, members, strict=True):
             problem = Problem([b.buffer for b in placed])

@@ -87,7 +87,9 @@ def run_reference(
     _check_supported(module)
     check_one_block(program.function)
     if len(inputs) != len(program.inputs):
-        raise ValueError(f"got {len(inputs)} inputs, expected {len(program.inputs)}")
+        raise ValueError(
+            f"the number of inputs is {len(inputs)}, expected {len(program.inputs)}"
+        )
     arguments: list[Array | Variable] = []
     for index, (given, slot) in enumerate(zip(inputs, program.inputs, strict=True)):
         array = np.array(given, dtype=None if hasattr(given, "dtype") else slot.dtype)

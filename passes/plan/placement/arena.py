@@ -121,8 +121,6 @@ class Arena:
         default_factory=dict[int, tuple[Output, int]]
     )
     """The argument and the offset of each buffer that lies in an argument's memory."""
-    bounds: Mapping[str, int] = field(default_factory=dict[str, int])
-    """The largest sizes, if some are symbolic."""
     dynamic: tuple[SizeReader, Sequence[Allocation]] | None = None
     """The sizes, and the allocations, if offsets are computed at run time."""
 

@@ -18,6 +18,7 @@ from ....analysis.functions import (
 from ....dialects.diagnostics import LocatedError
 from ....dialects.tgraph.base import tensor_type_of
 from ....dialects.tgraph.differentiation import GradientOp
+from ....support.ranges import indices
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Request:
         if 0 <= number < len(values):
             return values[number]
         raise LocatedError(
-            f"@{self.function} has no {what} {number}, expected 0 to {len(values) - 1}",
+            f"@{self.function} has no {what} {number}, expected {indices(len(values))}",
             func,
         )
 

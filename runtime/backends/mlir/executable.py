@@ -169,7 +169,9 @@ class MlirExecutable:
 
     def __call__(self, *arrays: object) -> list[Array]:
         if len(arrays) != len(self.inputs):
-            raise TypeError(f"got {len(arrays)} arrays, expected {len(self.inputs)}")
+            raise TypeError(
+                f"the number of arrays is {len(arrays)}, expected {len(self.inputs)}"
+            )
         stdin = self._process.stdin
         assert stdin is not None
         with self._lock:
