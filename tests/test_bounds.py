@@ -17,6 +17,7 @@ HEAD = """
   : (tensor<8xi32>, tensor<8xi32>) -> tensor<8xi1>
 %or = tgraph.or %lt, %gt : tensor<8xi1>
 %r = tgraph.remainder %i, %nine : tensor<8xi32>
+%reversed = tgraph.reverse %i {dimensions = array<i64: 0>} : tensor<8xi32>
 """
 SELECT = ": (tensor<8xi1>, tensor<8xi32>, tensor<8xi32>) -> tensor<8xi32>"
 
@@ -35,6 +36,7 @@ CASES = {
     f"tgraph.select %lt, %zero, %i {SELECT}": (0, I32[1]),
     f"tgraph.select %or, %zero, %i {SELECT}": (0, 9),
     f"tgraph.select %lt, %i, %n {SELECT}": (I32[0], 7),
+    f"tgraph.select %lt, %zero, %reversed {SELECT}": I32,  # of other positions
     "tgraph.constant<dense<[3, 1, -2, 0, 0, 0, 0, 4]> : tensor<8xi32>> "
     ": tensor<8xi32>": (-2, 4),
     "tgraph.convert %b : (tensor<8xui8>) -> tensor<8xi32>": (0, 255),

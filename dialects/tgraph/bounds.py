@@ -24,7 +24,8 @@ Bounds: TypeAlias = tuple[int, int]
 """The smallest and the largest integer, both included."""
 
 Known: TypeAlias = Mapping[SSAValue, Bounds]
-"""Bounds of values where a predicate holds."""
+"""Bounds of values at the positions where a predicate holds. They say nothing about the
+other positions, which a view or a gather may read instead."""
 
 MOST_OPERATIONS = 32
 """The most operations that are visited for one value: those that compute an index from
@@ -86,9 +87,9 @@ class _Search:
                 is_known = is_static(tensor_type_of(first.type))
                 return _positions(first, dim) if is_known else None
             case ViewOp() | GatherOp() | DynamicSliceOp():
-                return self.bounds(op.inputs[0], known)
+                return self.bounds(op.inputs[0], {})
             case ConcatenateOp():
-                return _union([self.bounds(x, known) for x in op.inputs])
+                return _union([self.bounds(x, {}) for x in op.inputs])
             case ew.SelectOp():
                 return _union(
                     [
