@@ -24,11 +24,12 @@ Bounds: TypeAlias = tuple[int, int]
 """The smallest and the largest integer, both included."""
 
 Known: TypeAlias = Mapping[SSAValue, Bounds]
-"""Bounds of values where a predicate holds."""
+"""Bounds of the elements at the positions where a predicate holds."""
 
 MOST_OPERATIONS = 32
-"""The most operations that are visited for one value: those that compute an index from
-an argument are fewer."""
+"""The most visits of operations for one value, also of those of predicates: the
+operations that compute an index from an argument are fewer. Without this limit, the
+cases of a predicate are exponentially many."""
 
 MOST_ELEMENTS = 1 << 10
 """The most elements of a constant that are compared."""
@@ -86,9 +87,10 @@ class _Search:
                 is_known = is_static(tensor_type_of(first.type))
                 return _positions(first, dim) if is_known else None
             case ViewOp() | GatherOp() | DynamicSliceOp():
-                return self.bounds(op.inputs[0], known)
+                # Elements of other positions, about which nothing is known.
+                return self.bounds(op.inputs[0], {})
             case ConcatenateOp():
-                return _union([self.bounds(x, known) for x in op.inputs])
+                return _union([self.bounds(x, {}) for x in op.inputs])
             case ew.SelectOp():
                 return _union(
                     [
@@ -107,6 +109,9 @@ class _Search:
     def _cases(self, predicate: SSAValue, known: Known, holds: bool) -> Sequence[Known]:
         """What is known where a predicate holds, or where it does not: one of these."""
         op = predicate.owner
+        if not self._left:
+            return [{}]
+        self._left -= 1
         match op:
             case ew.AndOp() | ew.OrOp():
                 first, second = op.inputs
