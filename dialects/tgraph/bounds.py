@@ -8,10 +8,10 @@ indices, is `i` if `i` is known not to be negative.
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import OpResult, SSAValue
 
 from . import elementwise as ew
 from .base import TensorOp, is_static, tensor_type_of, value_element, value_shape
@@ -82,7 +82,7 @@ class _Search:
                 return _of_constant(op)
             case IotaOp() if is_static(tensor_type_of(value.type)):
                 return _positions(value, op.dimension.value.data)
-            case SortOp() if list(op.results).index(value) in op.numbered:
+            case SortOp() if cast(OpResult, value).index in op.numbered:
                 (first, *_), (dim,) = op.inputs, op.along
                 is_known = is_static(tensor_type_of(first.type))
                 return _positions(first, dim) if is_known else None
