@@ -18,6 +18,7 @@ HEAD = """
 %or = tgraph.or %lt, %gt : tensor<8xi1>
 %r = tgraph.remainder %i, %nine : tensor<8xi32>
 %reversed = tgraph.reverse %i {dimensions = array<i64: 0>} : tensor<8xi32>
+%joined = tgraph.concatenate %i {dimension = 0 : i64} : tensor<8xi32>
 """
 SELECT = ": (tensor<8xi1>, tensor<8xi32>, tensor<8xi32>) -> tensor<8xi32>"
 
@@ -36,7 +37,8 @@ CASES = {
     f"tgraph.select %lt, %zero, %i {SELECT}": (0, I32[1]),
     f"tgraph.select %or, %zero, %i {SELECT}": (0, 9),
     f"tgraph.select %lt, %i, %n {SELECT}": (I32[0], 7),
-    f"tgraph.select %lt, %zero, %reversed {SELECT}": I32,  # of other positions
+    f"tgraph.select %lt, %zero, %reversed {SELECT}": I32,  # other positions
+    f"tgraph.select %lt, %zero, %joined {SELECT}": I32,
     "tgraph.constant<dense<[3, 1, -2, 0, 0, 0, 0, 4]> : tensor<8xi32>> "
     ": tensor<8xi32>": (-2, 4),
     "tgraph.convert %b : (tensor<8xui8>) -> tensor<8xi32>": (0, 255),
@@ -53,3 +55,19 @@ def test_bounds(text: str) -> None:
     (end,) = (op for op in module.walk() if isinstance(op, ReturnOp))
     want: Bounds = CASES[text]
     assert bounds(end.operands[0]) == want
+
+
+def test_long_predicates() -> None:
+    """The cases of a predicate grow exponentially with its disjunctions."""
+    pairs = "\n".join(
+        f"%p{k + 1} = tgraph.and %p{k}, %or : tensor<8xi1>" for k in range(40)
+    )
+    module = parse(
+        f"func.func @main(%i: tensor<8xi32>) -> tensor<8xi32> {{{HEAD}\n"
+        f"%p0 = tgraph.not %or : tensor<8xi1>\n{pairs}\n"
+        f"%y = tgraph.select %p40, %i, %zero {SELECT}\n"
+        "func.return %y : tensor<8xi32>\n}"
+    )
+    (end,) = (op for op in module.walk() if isinstance(op, ReturnOp))
+    low, high = bounds(end.operands[0])
+    assert low <= 0 <= high

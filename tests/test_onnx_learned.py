@@ -214,6 +214,9 @@ def test_tree_ensembles_with_separate_leaves(changed: Mapping[str, Any]) -> None
         ({"nodes_modes": [6, 3, 2, 6]}, "with 1 sets, expected 2"),
         ({"nodes_truenodeids": [1, 0, 9, 5]}, "leaf 9, expected 0 to 5"),
         ({"nodes_falsenodeids": [0, 1, 4, 5]}, "a cycle of nodes"),
+        ({"nodes_truenodeids": [1, 1, 3, 5], "nodes_trueleafs": [0, 0, 1, 1]}, "cycle"),
+        ({"nodes_featureids": [0, 2, 3, 0]}, "feature 3, expected 0 to 2"),
+        ({"nodes_featureids": [0, 2, 1]}, "different lengths"),
         ({"tree_roots": [-1]}, "node -1, expected 0 to 3"),
         ({"leaf_targetids": [0, 1, 0, 0, 1, 2]}, "target 2, expected 0 to 1"),
         ({"post_transform": 2}, "post_transform = 2, expected 0"),
@@ -264,6 +267,12 @@ def test_encoders(name: str, attributes: Mapping[str, Any]) -> None:
     [
         ("TreeEnsembleRegressor", {"nodes_truenodeids": [1, 0, *[0] * 6]}, "root each"),
         ("TreeEnsembleRegressor", {"nodes_truenodeids": [9] * 8}, "not supported|not"),
+        ("TreeEnsembleRegressor", {"nodes_values": [0.1]}, "different lengths"),
+        (
+            "TreeEnsembleRegressor",
+            {"target_ids": [-1] * 5},
+            "target -1, expected 0 to 1",
+        ),
         ("Normalizer", {"norm": "MAX"}, "norm = 'MAX', expected 'L1' or 'L2'"),
         ("SVMClassifier", {"prob_a": [1.0], "prob_b": [0.5]}, "with probabilities"),
         ("SVMClassifier", {"coefficients": [1.0, 2, 3]}, "all positive"),

@@ -8,10 +8,10 @@ indices, is `i` if `i` is known not to be negative.
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import OpResult, SSAValue
 
 from . import elementwise as ew
 from .base import TensorOp, is_static, tensor_type_of, value_element, value_shape
@@ -24,12 +24,12 @@ Bounds: TypeAlias = tuple[int, int]
 """The smallest and the largest integer, both included."""
 
 Known: TypeAlias = Mapping[SSAValue, Bounds]
-"""Bounds of values at the positions where a predicate holds. They say nothing about the
-other positions, which a view or a gather may read instead."""
+"""Bounds of the elements at the positions where a predicate holds."""
 
 MOST_OPERATIONS = 32
-"""The most operations that are visited for one value: those that compute an index from
-an argument are fewer."""
+"""The most visits of operations for one value, also of those of predicates: the
+operations that compute an index from an argument are fewer. Without this limit, the
+cases of a predicate are exponentially many."""
 
 MOST_ELEMENTS = 1 << 10
 """The most elements of a constant that are compared."""
@@ -82,11 +82,12 @@ class _Search:
                 return _of_constant(op)
             case IotaOp() if is_static(tensor_type_of(value.type)):
                 return _positions(value, op.dimension.value.data)
-            case SortOp() if list(op.results).index(value) in op.numbered:
+            case SortOp() if cast(OpResult, value).index in op.numbered:
                 (first, *_), (dim,) = op.inputs, op.along
                 is_known = is_static(tensor_type_of(first.type))
                 return _positions(first, dim) if is_known else None
             case ViewOp() | GatherOp() | DynamicSliceOp():
+                # Elements of other positions, about which nothing is known.
                 return self.bounds(op.inputs[0], {})
             case ConcatenateOp():
                 return _union([self.bounds(x, {}) for x in op.inputs])
@@ -108,6 +109,9 @@ class _Search:
     def _cases(self, predicate: SSAValue, known: Known, holds: bool) -> Sequence[Known]:
         """What is known where a predicate holds, or where it does not: one of these."""
         op = predicate.owner
+        if not self._left:
+            return [{}]
+        self._left -= 1
         match op:
             case ew.AndOp() | ew.OrOp():
                 first, second = op.inputs

@@ -30,8 +30,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import Array
+from ...dialects.sizes.dims import is_dynamic
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.shaping import ConcatenateOp
+from ...support.ranges import indices
 from ..builder import shape_of, type_of
 from ..formulas import compare, index_of, softmax
 from ..indices import from_front, take_along
@@ -99,7 +101,7 @@ def _is_one_of(n: OnnxNode, x: SSAValue, keys: Array) -> SSAValue:
 
 def _one_hot(n: OnnxNode) -> Sequence[Value]:
     if n.attributes.get("cats_strings"):
-        raise Unsupported("with categories that are texts, expected integers,")
+        raise Unsupported("with categories that are texts, expected integers")
     n.expect("zeros", n.integer("zeros", 1), 1)
     return [n.convert(_is_one_of(n, n.value(0), _numbers(n, "cats_int64s")), f32)]
 
@@ -126,7 +128,7 @@ def _table(n: OnnxNode, name: str) -> Array:
         return _floats(n, f"{name}_floats")
     elif f"{name}_int64s" in n.attributes:
         return _numbers(n, f"{name}_int64s")
-    raise Unsupported(f"with {name} that are texts, expected numbers,")
+    raise Unsupported(f"with {name} that are texts, expected numbers")
 
 
 def _label_encoder(n: OnnxNode) -> Sequence[Value]:
@@ -304,9 +306,16 @@ class _Trees(NamedTuple):
 def _reached(n: OnnxNode, trees: _Trees) -> SSAValue:
     """The values of the leaves that each example reaches: examples x trees x results.
 
-    Raises `Unsupported` for cycles.
+    Raises `Unsupported` for cycles, and for nodes without one of the attributes or with
+    a feature that examples lack.
     """
-    x, depth = _rows(n, f64 if trees.values.dtype == np.float64 else f32), _depth(trees)
+    x = _rows(n, f64 if trees.values.dtype == np.float64 else f32)
+    of_nodes = (table for table in trees if table is not trees.roots)
+    if len({len(table) for table in of_nodes}) > 1:
+        raise Unsupported("with attributes of nodes that have different lengths")
+    if not is_dynamic(width := shape_of(x)[1]):
+        _check_range("feature", trees.features, width)
+    depth = _depth(trees)
     yes, no, features = map(n.constant, (trees.yes, trees.no, trees.features))
     start = n.broadcast(n.constant(trees.roots), [shape_of(x)[0], len(trees.roots)])
     loop = Loop(n)
@@ -348,7 +357,7 @@ def _compared(body: OnnxNode, trees: _Trees, at: SSAValue, read: SSAValue) -> SS
 
 def _depth(trees: _Trees) -> int:
     """The depth of the deepest tree, in steps."""
-    inner = trees.yes != np.arange(len(trees.yes))
+    inner = np.array([mode != "" for mode in trees.modes])
     reached, depth = trees.roots, 0
     while inner[reached].any():
         if depth > len(trees.yes):
@@ -380,6 +389,7 @@ def _trees(n: OnnxNode, outputs: str, count: int) -> _Trees:
     roots = np.array([k for k in range(len(yes)) if k not in led], np.int64)
     if len(roots) != len(set(trees.tolist())):
         raise Unsupported("with trees that do not have exactly one root each")
+    _check_range("target", _numbers(n, f"{outputs}_ids"), count)
     values = np.zeros((len(modes), count), np.float32)
     leaves = zip(
         *(_numbers(n, f"{outputs}_{x}") for x in ("treeids", "nodeids", "ids")),
@@ -408,7 +418,7 @@ def _separate_leaves(n: OnnxNode, count: int) -> _Trees:
     modes = _tensor(n, "nodes_modes").tolist()
     if wrong := {*modes}.difference(range(len(_NUMBERED_MODES))):
         what = f"nodes_modes = {min(wrong)}"
-        raise Unsupported(f"with {what}, expected 0 to {len(_NUMBERED_MODES) - 1}")
+        raise Unsupported(f"with {what}, expected {indices(len(_NUMBERED_MODES))}")
     targets, weights = _numbers(n, "leaf_targetids"), _tensor(n, "leaf_weights")
     inner, own = len(modes), np.arange(len(modes) + len(targets))
     leaves = own[inner:]
@@ -445,7 +455,7 @@ def _separate_leaves(n: OnnxNode, count: int) -> _Trees:
 def _check_range(what: str, numbers: Array, end: int) -> None:
     for number in numbers.tolist():
         if not 0 <= number < end:
-            raise Unsupported(f"with {what} {number}, expected 0 to {end - 1},")
+            raise Unsupported(f"with {what} {number}, expected {indices(max(end, 0))}")
 
 
 def _sets(n: OnnxNode, modes: Sequence[int], count: int) -> Array:
