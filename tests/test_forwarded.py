@@ -507,6 +507,17 @@ LEFT = {
         *(f"cf.br ^join(%was : {M})", f"^none:\ncf.br ^join(%began : {M})"),
         f"^join(%after: {M}):",
     ),
+    "an iteration runs the inner loop twice, in an irreducible loop": around(
+        f"cf.cond_br %p, ^again(%c0, %began : index, {M}), "
+        f"^run(%c0, %began : index, {M})",
+        f"^again(%times: index, %left: {M}):\ncf.br ^run(%times, %left : index, {M})",
+        f"^run(%time: index, %given: {M}):",
+        inner(blocks(*NEXT, starts="%given", args="%was", next="%now")),
+        "%later = arith.addi %time, %c1 : index",
+        "%is_last = arith.cmpi eq, %time, %c1 : index",
+        f"cf.cond_br %is_last, ^join(%was : {M}), ^again(%later, %was : index, {M})",
+        f"^join(%after: {M}):",
+    ),
     "the inner loop ends after an allocation": around(
         f"cf.br ^inner(%c0, %began : index, {M})",
         *(f"^inner(%j: index, %was: {M}):", *NEXT),
