@@ -500,6 +500,19 @@ def around(*body: str) -> list[str]:
     ]
 
 
+def ends_after(*body: str) -> list[str]:
+    """A loop made of blocks, in which %j counts up to %n after `body`. It replaces %was
+    with %now at least once."""
+    return [
+        f"cf.br ^inner(%c0, %began : index, {M})",
+        *(f"^inner(%j: index, %was: {M}):", *body),
+        "%last = arith.addi %j, %c1 : index",
+        "%again = arith.cmpi slt, %last, %n : index",
+        f"cf.cond_br %again, ^inner(%last, %now : index, {M}), ^after(%now : {M})",
+        f"^after(%after: {M}):",
+    ]
+
+
 LEFT = {
     "an iteration may run the inner loop, or not": around(
         "cf.cond_br %p, ^run, ^none\n^run:",
@@ -518,13 +531,9 @@ LEFT = {
         f"cf.cond_br %is_last, ^join(%was : {M}), ^again(%later, %was : index, {M})",
         f"^join(%after: {M}):",
     ),
-    "the inner loop ends after an allocation": around(
-        f"cf.br ^inner(%c0, %began : index, {M})",
-        *(f"^inner(%j: index, %was: {M}):", *NEXT),
-        "%last = arith.addi %j, %c1 : index",
-        "%again = arith.cmpi slt, %last, %n : index",
-        f"cf.cond_br %again, ^inner(%last, %now : index, {M}), ^after(%now : {M})",
-        f"^after(%after: {M}):",
+    "the inner loop ends after an allocation": around(*ends_after(*NEXT)),
+    "the inner loop ends in a block after an allocation": around(
+        *ends_after(*NEXT, "cf.br ^latch", "^latch:")
     ),
     "a switch begins the loop": [
         "%number = arith.index_cast %n : index to i32",
