@@ -110,6 +110,12 @@ class BlockLoop:
         again = passed - self.blocks - {outer.head}
         return again.isdisjoint(self.head.predecessors())
 
+    @property
+    def can_carry(self) -> bool:
+        """Whether `pass_to` can make all branches to the head forward more values."""
+        known = cf.BranchOp | cf.ConditionalBranchOp
+        return all(isinstance(op, known) for op in (*self.entries, *self.backs))
+
     def _branches(self, is_inside: bool) -> Sequence[Operation]:
         before = dict.fromkeys(self.head.predecessors())
         found = [b.last_op for b in before if (b in self.blocks) == is_inside]

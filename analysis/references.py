@@ -285,8 +285,9 @@ def loops_around(alloc: Operation, count: int, flow: ControlFlow) -> Sequence[Lo
 
 def loops_of(references: References) -> Sequence[Loop]:
     """The loops that carry the allocation, innermost first. Outer loops carry it from
-    one run of the innermost to the next. Empty if another operation carries it, or if a
-    run may end without forwarding its last allocation."""
+    one run of the innermost to the next. Empty if another operation carries it, if a
+    run may end without forwarding its last allocation, or if a branch to a loop of
+    blocks, such as `cf.switch`, cannot forward slots."""
     alloc, flow = references.source.owner, references.flow
     assert isinstance(alloc, Operation)
     count = 1
@@ -298,6 +299,8 @@ def loops_of(references: References) -> Sequence[Loop]:
             return ()
         if not _are_in_turn(loops, alloc, flow):
             return ()
+    if any(isinstance(loop, BlockLoop) and not loop.can_carry for loop in loops):
+        return ()
     return loops
 
 

@@ -492,20 +492,57 @@ def test_values_of_planned_programs() -> None:
         assert complaint(got, want) is None, name
 
 
-LEFT = {
-    "an iteration may run the inner loop, or not": [
-        "cf.cond_br %p, ^run, ^none\n^run:",
-        inner(blocks(*NEXT, starts="%began", args="%was", next="%now")),
-        *(f"cf.br ^join(%was : {M})", f"^none:\ncf.br ^join(%began : {M})"),
-        f"^join(%after: {M}):",
-    ],
-    "the inner loop ends after an allocation": [
+def around(*body: str) -> list[str]:
+    """A loop of blocks around `body`, which receives %began and forwards %after."""
+    return [
+        *(FIRST, blocks(*body, starts="%first", args="%began", next="%after")),
+        *(copy("began", "y"), free("began")),
+    ]
+
+
+def ends_after(*body: str) -> list[str]:
+    """A loop made of blocks, in which %j counts up to %n after `body`. It replaces %was
+    with %now at least once."""
+    return [
         f"cf.br ^inner(%c0, %began : index, {M})",
-        *(f"^inner(%j: index, %was: {M}):", *NEXT),
+        *(f"^inner(%j: index, %was: {M}):", *body),
         "%last = arith.addi %j, %c1 : index",
         "%again = arith.cmpi slt, %last, %n : index",
         f"cf.cond_br %again, ^inner(%last, %now : index, {M}), ^after(%now : {M})",
         f"^after(%after: {M}):",
+    ]
+
+
+LEFT = {
+    "an iteration may run the inner loop, or not": around(
+        "cf.cond_br %p, ^run, ^none\n^run:",
+        inner(blocks(*NEXT, starts="%began", args="%was", next="%now")),
+        *(f"cf.br ^join(%was : {M})", f"^none:\ncf.br ^join(%began : {M})"),
+        f"^join(%after: {M}):",
+    ),
+    "an iteration runs the inner loop twice, in an irreducible loop": around(
+        f"cf.cond_br %p, ^again(%c0, %began : index, {M}), "
+        f"^run(%c0, %began : index, {M})",
+        f"^again(%times: index, %left: {M}):\ncf.br ^run(%times, %left : index, {M})",
+        f"^run(%time: index, %given: {M}):",
+        inner(blocks(*NEXT, starts="%given", args="%was", next="%now")),
+        "%later = arith.addi %time, %c1 : index",
+        "%is_last = arith.cmpi eq, %time, %c1 : index",
+        f"cf.cond_br %is_last, ^join(%was : {M}), ^again(%later, %was : index, {M})",
+        f"^join(%after: {M}):",
+    ),
+    "the inner loop ends after an allocation": around(*ends_after(*NEXT)),
+    "the inner loop ends in a block after an allocation": around(
+        *ends_after(*NEXT, "cf.br ^latch", "^latch:")
+    ),
+    "a switch begins the loop": [
+        "%number = arith.index_cast %n : index to i32",
+        f"cf.switch %number : i32, [default: ^loop(%c0, %x : index, {M}), 3: ^after]",
+        *(f"^loop(%i: index, %was: {M}):", "%more = arith.cmpi slt, %i, %n : index"),
+        *("cf.cond_br %more, ^body, ^end", "^body:", *NEXT[:2]),
+        "%next = arith.addi %i, %c1 : index",
+        *(f"cf.br ^loop(%next, %now : index, {M})", "^end:", copy("was", "y")),
+        *("cf.br ^after", "^after:"),
     ],
 }
 
@@ -514,14 +551,8 @@ LEFT = {
 @needs_mlir
 def test_values_of_programs_that_are_left(caplog: pytest.LogCaptureFixture) -> None:
     """A loop of blocks cannot continue the rotation of the loop in it if the slot of
-    the last allocation depends on the path."""
-    texts = [
-        program(
-            *(FIRST, blocks(*body, starts="%first", args="%began", next="%after")),
-            *(copy("began", "y"), free("began")),
-        )
-        for body in LEFT.values()
-    ]
+    the last allocation depends on the path, and `cf.switch` does not forward slots."""
+    texts = [program(*body) for body in LEFT.values()]
     plans: list[str] = []
     for name, text in zip(LEFT, texts, strict=True):
         caplog.clear()
@@ -529,8 +560,8 @@ def test_values_of_programs_that_are_left(caplog: pytest.LogCaptureFixture) -> N
             plan = text_of(planned(text))
         assert "is not planned" in caplog.text, name
         plans.append(plan[plan.index("{") + 1 : plan.rindex("}")])
-    ran = behaviors([*texts, *plans], TOOLS[0])
-    for name, want, got in zip(LEFT, ran[:2], ran[2:], strict=True):
+    ran, count = behaviors([*texts, *plans], TOOLS[0]), len(LEFT)
+    for name, want, got in zip(LEFT, ran[:count], ran[count:], strict=True):
         assert complaint(got, want) is None, name
 
 

@@ -9,7 +9,7 @@ Without a fault, neither refuses anything.
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -58,17 +58,9 @@ def expected(module: ModuleOp) -> Sequence[np.ndarray]:
     return run_reference(module, arguments_of(module))
 
 
-@cache
-def bufferized(module: ModuleOp, reuse_outputs: bool) -> ModuleOp:
-    """The program after all passes before `plan-memory`, which has the faults."""
-    *before, _ = PlanPipeline(reuse_outputs=reuse_outputs).passes()
-    return run(module, *before)
-
-
-def judge(module: ModuleOp, check: bool = True, reuse_outputs: bool = True) -> str:
+def judge(module: ModuleOp, before: ModuleOp, check: bool, reuse_outputs: bool) -> str:
     """The verdict on a program's plan: which check detects that the plan is wrong, if
-    any."""
-    before = bufferized(module, reuse_outputs)
+    any. `before` is the program before `plan-memory`."""
     *_, memory = PlanPipeline(reuse_outputs=reuse_outputs).passes()
     assert isinstance(memory, PlanMemory)
     with Patch.context() as patch:
@@ -234,9 +226,22 @@ ODD = """func.func @main(%x: tensor<3x3xf32>) -> tensor<3x3xf32> {
 """Two buffers of 36 bytes, one of which starts at a multiple of 64."""
 
 
+class Subject(NamedTuple):
+    """A program to plan."""
+
+    module: ModuleOp
+    before: ModuleOp  # after all passes before `plan-memory`
+    reuse_outputs: bool
+
+
 @cache
-def random_programs() -> Sequence[ModuleOp]:
-    """Random programs from a fixed seed, and two handwritten programs."""
+def subjects() -> Sequence[Subject]:
+    """Random programs from a fixed seed, and two handwritten programs. Every second one
+    reuses outputs.
+
+    Tests plant faults after this call, so that no fault affects the passes before
+    `plan-memory`.
+    """
     found = [parse(PRODUCTS)]
 
     @seed(0)
@@ -252,26 +257,31 @@ def random_programs() -> Sequence[ModuleOp]:
         found.append(program.module)
 
     collect()
-    return [*found, parse(ODD)]
+    results: list[Subject] = []
+    for index, module in enumerate([*found, parse(ODD)]):
+        *before, _ = PlanPipeline(reuse_outputs=index % 2 == 0).passes()
+        results.append(Subject(module, run(module, *before), index % 2 == 0))
+    return results
 
 
-def verdicts(check: bool = True) -> Iterator[str]:
-    """The verdict on each program. Every second program reuses outputs."""
-    for index, module in enumerate(random_programs()):
-        yield judge(module, check, reuse_outputs=index % 2 == 0)
+def verdicts(made: Sequence[Subject], check: bool = True) -> Iterator[str]:
+    """The verdict on each program."""
+    for module, before, reuse_outputs in made:
+        yield judge(module, before, check, reuse_outputs)
 
 
 @pytest.mark.thorough
 def test_no_false_positives() -> None:
-    assert set(verdicts()) == {UNNOTICED}
+    assert set(verdicts(subjects())) == {UNNOTICED}
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.__name__)
 def test_plan_check_detects_each_fault(fault: Callable[[Patch], None]) -> None:
+    made = subjects()
     with Patch.context() as patch:
         fault(patch)
-        assert FOUND_BY_CHECK in verdicts()
+        assert FOUND_BY_CHECK in verdicts(made)
 
 
 @pytest.mark.thorough
@@ -279,9 +289,10 @@ def test_plan_check_detects_each_fault(fault: Callable[[Patch], None]) -> None:
 def test_sanitized_run_detects_each_fault(fault: Callable[[Patch], None]) -> None:
     """The error names the buffer and the operation, and wrong values are never
     unnoticed."""
+    made = subjects()
     with Patch.context() as patch:
         fault(patch)
-        found = set(verdicts(check=False))
+        found = set(verdicts(made, check=False))
         assert FOUND_BY_RUN in found
         assert WRONG not in found
 

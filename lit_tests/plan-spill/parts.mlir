@@ -79,3 +79,37 @@ func.func @rows(%x: !t, %y: !t) {
   linalg.add ins(%a, %x : !t, !t) outs(%y : !t)
   func.return
 }
+
+!fixed = memref<16x64xf32, strided<[64, 1], offset: ?>, "sram">
+
+// A cast does not say how many rows a copy has, so the whole buffer is copied.
+// CHECK-LABEL: func.func @casts
+func.func @casts(%x: !t, %y: !t) {
+  %zero = arith.constant 0 : index
+  %step = arith.constant 16 : index
+  %end = arith.constant 64 : index
+  %a = memref.alloc() : !t
+  %b = memref.alloc() : !b
+  %c = memref.alloc() : !b
+  %d = memref.alloc() : !b
+  %first = memref.subview %x[0, 0] [56, 64] [1, 1] : !t to !s
+  %last = memref.subview %y[0, 0] [56, 64] [1, 1] : !t to !s
+  // CHECK: [[AWAY:%a[_0-9]*]] = memref.alloc() : memref<64x64xf32, "psram">
+  linalg.exp ins(%x : !t) outs(%a : !t)
+  linalg.exp ins(%first : !s) outs(%b : !b)
+  linalg.exp ins(%b : !b) outs(%c : !b)
+  linalg.exp ins(%c : !b) outs(%d : !b)
+  // CHECK: scf.for
+  scf.for %i = %zero to %end step %step {
+    // CHECK-NEXT: [[WHOLE:%a[_0-9]*]] = memref.alloc() : memref<64x64xf32, "sram">
+    // CHECK-NEXT: "memref.copy"([[AWAY]], [[WHOLE]])
+    // CHECK-NEXT: memref.subview [[WHOLE]]
+    %tile = memref.subview %a[%i, 0] [16, 64] [1, 1] : !t to !fixed
+    %part = memref.cast %tile : !fixed to !rows
+    linalg.sqrt ins(%part : !rows) outs(%part : !rows)
+    linalg.add ins(%c, %d : !b, !b) outs(%b : !b)
+  }
+  linalg.add ins(%b, %c : !b, !b) outs(%last : !s)
+  linalg.add ins(%a, %x : !t, !t) outs(%y : !t)
+  func.return
+}
