@@ -30,7 +30,6 @@ from ..dialects.tgraph.base import (
     VariableType,
 )
 from ..dialects.tgraph.shaping import ConstantOp, ViewOp
-from ..dialects.tgraph.signature import attributes_of
 from ..dialects.tgraph.structure import FusionOp, IfOp, WhileOp
 
 Attributes = dict[str, Attribute]
@@ -162,7 +161,7 @@ def is_constant(value: SSAValue) -> bool:
         around, number = op.parent_op(), value.index
         match around:
             case FuncOp() if op.prev_block is None:
-                own = attributes_of(around, number)
+                own = argument_attributes(around)[number]
                 return PARAMETER in own and VARIABLE not in own
             case FusionOp():
                 value = around.inputs[number]

@@ -131,6 +131,17 @@ def test_packs_a_rectangle_without_waste(seed: int) -> None:
     assert solve(problem, "greedy-by-size").peak > 1000
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_padding_after_the_topmost_buffer_takes_no_memory(seed: int) -> None:
+    """Only with the smallest buffer on top, the peak is the lower bound."""
+    whole = [
+        replace(b, size=64 * b.size, alignment=64)
+        for b in rectangle(seed, 40, 60, 1000)
+    ]
+    problem = Problem([*whole, Buffer("small", 4, 0, 60, 64)])
+    assert solve(problem, "auto").peak == problem.lower_bound == 64 * 1000 + 4
+
+
 @pytest.mark.slow
 def test_work_is_shared_between_parts() -> None:
     """Two equal parts that do not reach the lower bound get equal shares of the work,

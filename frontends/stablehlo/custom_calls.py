@@ -77,10 +77,11 @@ def _custom_call(c: Conversion) -> Values:
     target = c.attribute("call_target_name")
     name = target.data if isinstance(target, StringAttr) else ""
     routine = re.fullmatch(ROUTINE, name)
-    convert = ROUTINES.get(routine[1]) if routine else _TARGETS.get(name)
-    if convert is None:
-        raise Unsupported(_explained(c, name, routine is not None))
-    return convert(c)
+    if routine and routine[1] in ROUTINES:
+        return ROUTINES[routine[1]].converted(c)
+    if name in _TARGETS:
+        return _TARGETS[name](c)
+    raise Unsupported(_explained(c, name, routine is not None))
 
 
 def _explained(c: Conversion, name: str, is_routine: bool) -> str:

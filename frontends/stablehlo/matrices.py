@@ -6,7 +6,7 @@ JAX does in that case.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 from xdsl.dialects.builtin import ComplexType, IntegerAttr, StringAttr
 from xdsl.ir import Attribute
@@ -162,22 +162,44 @@ def _gtsv(c: Conversion) -> Values:
     return (*c.inputs[:3], solution, status)
 
 
-ROUTINES: Mapping[str, Converter] = {
-    "gees": _gees,
-    "geev": _geev,
-    "gehrd": _gehrd,
-    "geqrf": _geqrf,
-    "gesdd": _gesdd,
-    "getrf": _getrf,
-    "gtsv": _gtsv,
-    "heevd": _syevd,
-    "orgqr": _orgqr,
-    "ormqr": _ormqr,
-    "potrf": _potrf,
-    "syevd": _syevd,
-    "trsm": _trsm,
-    "ungqr": _orgqr,
-    "unmqr": _ormqr,
+class Routine(NamedTuple):
+    """How calls of a routine are converted.
+
+    results: the numbers of results that calls may have. For real matrices, some
+        routines return the real and the imaginary parts of eigenvalues.
+    """
+
+    convert: Converter
+    operands: int
+    results: Sequence[int]
+
+    def converted(self, c: Conversion) -> Values:
+        counts = len(c.op.operands), len(c.op.results)
+        if counts[0] != self.operands or counts[1] not in self.results:
+            results = " or ".join(map(str, self.results))
+            raise Unsupported(
+                f": operands and results number {counts[0]} and {counts[1]}, expected "
+                f"{self.operands} and {results}"
+            )
+        return self.convert(c)
+
+
+ROUTINES: Mapping[str, Routine] = {
+    "gees": Routine(_gees, 1, (5, 6)),
+    "geev": Routine(_geev, 1, (4, 5)),
+    "gehrd": Routine(_gehrd, 1, (3,)),
+    "geqrf": Routine(_geqrf, 1, (2,)),
+    "gesdd": Routine(_gesdd, 1, (5,)),
+    "getrf": Routine(_getrf, 1, (3,)),
+    "gtsv": Routine(_gtsv, 4, (5,)),
+    "heevd": Routine(_syevd, 1, (3,)),
+    "orgqr": Routine(_orgqr, 2, (1,)),
+    "ormqr": Routine(_ormqr, 3, (1,)),
+    "potrf": Routine(_potrf, 1, (2,)),
+    "syevd": Routine(_syevd, 1, (3,)),
+    "trsm": Routine(_trsm, 2, (1,)),
+    "ungqr": Routine(_orgqr, 2, (1,)),
+    "unmqr": Routine(_ormqr, 3, (1,)),
 }
 
 CONVERSIONS: Mapping[str, Converter] = {

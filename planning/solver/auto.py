@@ -285,13 +285,24 @@ class _RegularPlan:
         """The plan, and whether it is proved to be optimal, after `search`."""
         # No plan has a lower padded peak. A plan whose topmost buffer has more padding
         # may have a lower peak in bytes. No buffer has more padding than `slack`.
-        offsets = min(
-            (self.offsets, self.greediest), key=lambda at: peak_of(self.buffers, at)
-        )
+        plans = [self.offsets, self.greediest]
+        is_above = highest * self.unit > self.task.goal
+        if self.slack and is_above and not deadline.passed():
+            plans.append(self._with_padding_on_top())
+        offsets = min(plans, key=lambda at: peak_of(self.buffers, at))
         # A goal that is only a capacity, not a lower bound, proves nothing.
         proved = highest <= floor and (self.goal == self.bound or floor > self.goal)
         lowest = floor * self.unit - self.slack
         return Placement(offsets, proved and peak_of(self.buffers, offsets) <= lowest)
+
+    def _with_padding_on_top(self) -> list[int]:
+        """First fit in the order of the plan, with the buffers that have the most
+        padding last: padding after the topmost buffer needs no memory."""
+        keys = [
+            (-b.size % b.alignment, offset)
+            for b, offset in zip(self.buffers, self.offsets, strict=True)
+        ]
+        return Gaps(self.buffers).place(sorted(range(len(keys)), key=keys.__getitem__))
 
     def _stop_at(self, part: Part) -> int:
         """The peak of a part, in units, at which its search stops."""
