@@ -111,7 +111,8 @@ def backend(
         return boxed
 
     def inference_compiler(graph: Graph, example_inputs: Sequence[Any]) -> Call:
-        return compiler(graph, example_inputs, _inference_roles(graph))
+        roles = Roles(weights=_weights(graph), changed=_changed_later())
+        return compiler(graph, example_inputs, roles)
 
     def backward_compiler(graph: Graph, example_inputs: Sequence[Any]) -> Call:
         return compiler(graph, example_inputs, _backward_roles(graph))
@@ -148,10 +149,6 @@ class Builder:
         return run
 
 
-def _inference_roles(graph: Graph) -> Roles:
-    return Roles(weights=_weights(graph), changed=_changed_later())
-
-
 def _changed_later() -> Collection[int]:
     """The numbers of the arguments that the user's function changes. AOTAutograd writes
     their new contents unless the graph does."""
@@ -167,7 +164,7 @@ def _weights(graph: Graph) -> Collection[int]:
     if metadata is None:
         return []
     given = _placeholders(graph)
-    changed = {given[n] for n in metadata.mutated_inp_runtime_indices}
+    changed = {given[n] for n in _changed_later()}
     changed |= changed_inputs(graph).keys()
     return [
         n

@@ -146,7 +146,7 @@ def test_padding_after_the_topmost_buffer_takes_no_memory(seed: int) -> None:
 def test_work_is_shared_between_parts() -> None:
     """Two equal parts that do not reach the lower bound get equal shares of the work,
     so their peaks are nearly equal."""
-    first = rectangle(5, 400, 120, 5000)
+    first = rectangle(5, 800, 120, 5000)
     later = [Buffer(b.id, b.size, b.start + 120, b.end + 120) for b in first]
     both = solve(Problem([*first, *later]), "auto", Limits(effort=0.05))
     assert not both.optimal

@@ -285,15 +285,15 @@ class _RegularPlan:
         """The plan, and whether it is proved to be optimal, after `search`."""
         # No plan has a lower padded peak. A plan whose topmost buffer has more padding
         # may have a lower peak in bytes. No buffer has more padding than `slack`.
-        plans = [self.offsets, self.greediest]
-        is_above = highest * self.unit > self.task.goal
-        if self.slack and is_above and not deadline.passed():
-            plans.append(self._with_padding_on_top())
-        offsets = min(plans, key=lambda at: peak_of(self.buffers, at))
+        peak = partial(peak_of, self.buffers)
+        offsets = min(self.offsets, self.greediest, key=peak)
+        is_padded = highest <= floor and peak(offsets) > self.task.goal
+        if self.slack and is_padded and not deadline.passed():
+            offsets = min(offsets, self._with_padding_on_top(), key=peak)
         # A goal that is only a capacity, not a lower bound, proves nothing.
         proved = highest <= floor and (self.goal == self.bound or floor > self.goal)
         lowest = floor * self.unit - self.slack
-        return Placement(offsets, proved and peak_of(self.buffers, offsets) <= lowest)
+        return Placement(offsets, proved and peak(offsets) <= lowest)
 
     def _with_padding_on_top(self) -> list[int]:
         """First fit in the order of the plan, with the buffers that have the most

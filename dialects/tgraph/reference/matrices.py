@@ -78,9 +78,9 @@ def _reflection(column: Array) -> tuple[complex, complex, Array]:
     """The reflection `1 - scale v v^H`, with first element 1 in `v`, whose adjoint
     makes a column real in its first element, and zero below. Returns this element,
     `scale` and `v`."""
-    first, below = column[0], column[1:].copy()
+    first, below = column[0], column[1:]
     if not below.any() and not first.imag:
-        return first, 0, np.concatenate([[1], below]).astype(column.dtype)
+        return first, 0, np.eye(1, len(column), dtype=column.dtype)[0]
     norm = -np.copysign(np.linalg.norm(column), first.real)
     v = np.concatenate([[1], below / (first - norm)]).astype(column.dtype)
     return norm, (norm - first) / norm, v
