@@ -17,10 +17,13 @@ from xdsl.transforms.canonicalize import CanonicalizePass
 import tensorplan
 from tensorplan.analysis.functions import tensor_functions
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
 from tensorplan.passes.tgraph.sink_concatenations import sunk
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
+
+LEVEL_1 = ConvertStablehloToTGraph(), CanonicalizePass()
 
 X = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
 
@@ -96,6 +99,22 @@ def test_unrolled_steps() -> None:
     assert planned_bytes(planned.module) <= 2 * X.nbytes
     (result,) = tensorplan.compile(planned)(X)
     np.testing.assert_allclose(result, steps(X), rtol=1e-4, atol=1e-4)
+
+
+def test_long_chains_have_few_parts() -> None:
+    """200 operations are not copied into each of 25 parts: the elements that several
+    parts need are stored."""
+
+    def stepped(x: Any) -> Any:
+        for _ in range(100):
+            x = x * 0.9 + 0.1
+        return rolled(rolled(x))
+
+    module = run(tensorplan.from_jax(stepped, X).module, *LEVEL_1)
+    before = len(list(module.walk()))
+    for func, _ in tensor_functions(module):
+        assert sunk(func, again=True)
+    assert len(list(module.walk())) <= before + 400
 
 
 @st.composite

@@ -29,9 +29,9 @@ or pad that could be moved is stored at the peak of a block.
 Needs: level 1, after tgraph-fuse, whose groups decide what is stored.
 Leaves: level 1, with the groups of tgraph-fuse.
 Does not: move concatenations of symbolic sizes, pads between elements, or
-concatenations that other operations also read; compute a value in more than 32 parts;
-consider more than about 256 operations together; or move concatenations into loops,
-branches, and reductions.
+concatenations that other operations also read; compute a value in more than 32 parts
+that have 4,096 values together; consider more than about 256 operations together; or
+move concatenations into loops, branches, and reductions.
 """
 
 from collections import deque
@@ -95,6 +95,10 @@ MOST = 32
 
 MOST_OPERATIONS = 256
 """The number of operations beyond which a cluster does not grow."""
+
+MOST_COPIES = 4096
+"""The largest number of values that the parts of a cluster may have. The 400 operations
+of a random number generator whose result is rolled would become 12,000."""
 
 MAX_SLOWDOWN = 0.02
 """The share of a function's time that the parts may add."""
@@ -372,7 +376,7 @@ class _Cluster:
                 self.members[member] = None
             member = member.next_op
         self.is_cut_up = False
-        """Whether there are too many parts."""
+        """Whether there are too many parts, or values in them."""
         self.computes_again = False
         self._shape = value_shape(first.result)
         self._stored: set[Operation] = set()
@@ -402,10 +406,10 @@ class _Cluster:
         while True:
             self._find_inner()
             self._reach()
-            self.is_cut_up = self._count_parts(()) > MOST
+            self.is_cut_up = self._has_many_parts() or self._has_many_copies()
             computed = self._computed_again()
             self.computes_again = computed is not None
-            if computed is None or again:
+            if computed is None or (again and not self.is_cut_up):
                 return self._is_joined and not self.is_cut_up
             self._stored.add(computed)
 
@@ -442,7 +446,7 @@ class _Cluster:
         looked_at = MOST
         while waiting:
             if len(self._boxes) > looked_at:
-                if self._count_parts(()) > MOST:
+                if self._has_many_parts():
                     break
                 looked_at = 2 * len(self._boxes)
             item = waiting.popleft()
@@ -493,11 +497,29 @@ class _Cluster:
         )
         return list(pairwise(sorted({end for ends in within for end in ends})))
 
-    def _count_parts(self, box: Box) -> int:
-        """The number of parts within `box`, which has the first dimensions."""
+    def _parts(self, box: Box = ()) -> Iterator[Box]:
+        """Yields the parts within `box`, which has the first dimensions."""
         if len(box) == len(self._shape):
-            return 1
-        return sum(self._count_parts((*box, ends)) for ends in self._segments(box))
+            yield box
+        else:
+            for ends in self._segments(box):
+                yield from self._parts((*box, ends))
+
+    def _has_many_parts(self) -> bool:
+        return any(number >= MOST for number, _ in enumerate(self._parts()))
+
+    def _has_many_copies(self) -> bool:
+        """Whether the parts have too many values."""
+        values = [op.results[0] for op in self.members]
+        waiting = [(value, part) for part in self._parts() for value in values]
+        seen = set(waiting)
+        for key in waiting:  # the body appends
+            if len(seen) > MOST_COPIES:
+                return True
+            new = [needed for needed in self._needed(*key) if needed not in seen]
+            seen.update(new)
+            waiting += new
+        return False
 
     # What is computed
 
