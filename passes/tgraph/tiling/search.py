@@ -10,6 +10,7 @@ For attention, the result is slices of queries or heads, as in Rabe and Staats,
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 
 from xdsl.ir import Operation
@@ -45,7 +46,12 @@ class TiledRegion:
     tiles: int
     window: Window
     peak: int  # the most bytes that are live in the window
-    extra_time: int  # the nanoseconds by which it takes longer
+
+    @cached_property
+    def extra_time(self) -> int:
+        """The nanoseconds by which the region takes longer. Most regions that the
+        search grows have too high a peak, and never need it."""
+        return extra_time(self.region, self.tiles)
 
 
 @dataclass(frozen=True)
@@ -255,6 +261,4 @@ class Search:
         if found is None:
             return None
         peak = self.lifetimes.in_tiles(found, tiles, window[1])
-        return TiledRegion(
-            ops[seed], found, tiles, window, peak, extra_time(found, tiles)
-        )
+        return TiledRegion(ops[seed], found, tiles, window, peak)
