@@ -78,6 +78,21 @@ def test_stack_with_only_its_last_row_read_is_not_stored() -> None:
     assert "6x4x8xf32" not in str(tensorplan.plan(model))
 
 
+def test_values_from_before_the_loop_are_not_stored_for_it() -> None:
+    """The readers of the stack also read differences of 24 KiB, which they compute. In
+    the loop, they could read only rows of the stored differences."""
+
+    def distances(x: Any, y: Any) -> Any:
+        apart = x[:, None] - y[None]
+        rows = jnp.sum(apart**2, -1)
+        sums = jax.lax.scan(lambda h, row: 2 * (h * 0.9 + row,), rows[0], rows)[1]
+        return jnp.sum(sums[..., None] * apart, 1)
+
+    x, y = np.ones((6, 8), "f4"), np.ones((128, 8), "f4")
+    model = tensorplan.from_jax(distances, x, y)
+    assert planned_bytes(tensorplan.plan(model).module) < 8192
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -16,9 +16,9 @@ state, reads the state that the loop carries instead. If only the rows of a few
 iterations are read, the loop carries these rows. If only adjacent rows are read, the
 loop stacks no others (`shared/kept_rows.py`).
 
-The pass fuses only if the values that the loop then carries take fewer bytes than the
-stack, and if the additional estimated time is at most a tenth of the time of the loop
-and the readers: a product reads its weights again in each iteration.
+The pass fuses only if the values that are then stored take fewer bytes than the stack,
+and if the additional estimated time is at most a tenth of the time of the loop and the
+readers: a product reads its weights again in each iteration.
 
 Needs: level 1, after `cse` and before tgraph-fuse.
 Leaves: level 1.
@@ -40,6 +40,7 @@ from ...analysis.loops import counter, only_writer
 from ...analysis.scans import Put, before_reshapes, extended, stacks
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import value_bytes
+from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.indexing import DynamicSliceOp
 from ...dialects.tgraph.shaping import ReshapeOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
@@ -99,13 +100,16 @@ def _fused(loop: WhileOp) -> WhileOp:
 
 def _pays(found: TiledLoop, loop: WhileOp, stacks: Sequence[SSAValue]) -> bool:
     """Whether the stacks that are no longer stored take more bytes than the values
-    carried instead, and the program takes little longer."""
+    stored instead, and the program takes little longer. Elementwise values from before
+    the loop count, too: they were computed in the groups of their readers."""
     inside = set(found.members)
     gone = [stack for stack in stacks if inside.issuperset(users(stack))]
+    earlier = [v for v in found.sliced if isinstance(v.owner, ElementwiseOp)]
     took = sum(map(time, (loop, *found.members)))
     return (
         not found.is_peeled
-        and sum(map(value_bytes, gone)) > sum(map(value_bytes, found.carried))
+        and sum(map(value_bytes, gone))
+        > sum(map(value_bytes, (*found.carried, *earlier)))
         and SLOWDOWN_DIVISOR * found.tiles * reread_time(found) <= took
     )
 
