@@ -113,6 +113,28 @@ def test_dot_general_in_strided_memory() -> None:
     np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("rows", "is_result_strided", "copies"),
+    [(64, False, False), (64, True, False), (8, False, True), (8, True, False)],
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_stacks_of_rows_without_one_stride(
+    rows: int, is_result_strided: bool, copies: bool, threads: int
+) -> None:
+    """`x[:, 1:] @ w` copies `x` only where that takes less time."""
+    op, sizes = dot(((2, 3, rows, 32), (32, 64)), contracting=((3,), (0,)))
+    x, w = normal(2, 3, rows + 1, 32)[:, :, 1:], normal(32, 64)
+    out = np.empty((2, 3, rows + is_result_strided, 64), np.float32)[:, :, :rows]
+    assert list(out.shape) == sizes
+    scratch = Scratch("cpu:0", threads)
+    onednn.compiled(op, [x, w], out, scratch)
+    assert (scratch.bytes >= x.nbytes) == copies
+    scratch.reset()
+    for function, arguments in onednn.compiled(op, [x, w], out, scratch) or ():
+        function(*arguments)
+    np.testing.assert_allclose(out, x @ w, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("shapes", [((7,), (7,)), ((1, 7), (7, 3)), ((5, 7), (7, 1))])
 def test_products_with_vectors_are_loop_nests(shapes) -> None:
     last = len(shapes[0]) - 1
