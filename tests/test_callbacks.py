@@ -1,6 +1,6 @@
 """Python functions that programs call: `jax.debug.print`, `jax.pure_callback`, ..."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +187,7 @@ def test_only_a_model_has_functions(tmp_path: Path) -> None:
 def test_an_exception_is_the_cause_of_an_error() -> None:
     wrong: list[Exception] = [ValueError("no"), RuntimeError("still no")]
 
-    def fail(x: Any) -> Sequence[Any]:
+    def fail(x: Any) -> Any:
         if wrong:
             raise wrong.pop()
         return np.asarray(x)

@@ -42,8 +42,9 @@ def parameter_values(func: FuncOp, block: Block) -> set[SSAValue]:
         if PARAMETER in attrs
     }
     for op in block.ops:
-        is_free = isinstance(op, TensorOp) and not op.outs and may_repeat(op)
-        if is_free and known.issuperset(op.inputs):
+        if not isinstance(op, TensorOp) or op.outs or not may_repeat(op):
+            continue
+        if known.issuperset(op.inputs):
             known.update(op.res)
     return known
 
