@@ -166,7 +166,9 @@ def from_jax(
     of donated arguments. The arguments in `parameter_argnums` are the same in every
     run, like weights in inference. Compiled programs take their arrays from `args`
     instead of from calls, and convert them once to the fastest layout. A parameter that
-    is a `ShapeDtypeStruct` is passed in calls or to `bind` (see `Executable`).
+    is a `ShapeDtypeStruct` is passed in calls or to `bind` (see `Executable`). The
+    functions of `jax.debug.print`, `jax.pure_callback` and the like are in `callbacks`
+    of the result.
 
     `simplify` folds batch norms into a scale and a shift, folds scales into weights,
     and computes everything that depends on parameters alone. The parameters that
