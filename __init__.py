@@ -166,7 +166,9 @@ def from_jax(
     of donated arguments. The arguments in `parameter_argnums` are the same in every
     run, like weights in inference. Compiled programs take their arrays from `args`
     instead of from calls, and convert them once to the fastest layout. A parameter that
-    is a `ShapeDtypeStruct` is passed in calls or to `bind` (see `Executable`).
+    is a `ShapeDtypeStruct` is passed in calls or to `bind` (see `Executable`). The
+    functions of `jax.debug.print`, `jax.pure_callback` and the like are in `callbacks`
+    of the result.
 
     `simplify` folds batch norms into a scale and a shift, folds scales into weights,
     and computes everything that depends on parameters alone. The parameters that
@@ -186,8 +188,9 @@ def from_jax(
             f"array {min(both)} is in donate_argnums and in parameter_argnums, "
             "expected one"
         )
-    module = _from_stablehlo(lower(fn, *args, donate_argnums=donate_argnums))
-    return _simplified(with_parameters(module, parameters), simplify)
+    bytecode, callbacks = lower(fn, *args, donate_argnums=donate_argnums)
+    model = with_parameters(_from_stablehlo(bytecode), parameters)
+    return _simplified(replace(model, callbacks=callbacks), simplify)
 
 
 def _simplified(model: Model, simplify: bool) -> Model:
@@ -586,13 +589,22 @@ def compile(
             planned = module.clone()
         else:
             planned = _cached(module, options)
-        parameters = program.inputs() if isinstance(program, Model) else {}
+        model = program if isinstance(program, Model) else Model(module, {})
+        parameters = model.inputs()
         if not is_dynamic(planned):
             return Executable(
-                planned, threads=options.threads, parameters=parameters, pools=pools
+                planned,
+                threads=options.threads,
+                parameters=parameters,
+                pools=pools,
+                callbacks=model.callbacks,
             )
         run = DynamicExecutable(
-            planned, specialized, threads=options.threads, pools=pools
+            planned,
+            specialized,
+            threads=options.threads,
+            pools=pools,
+            callbacks=model.callbacks,
         )
         run.bind(parameters)
         return run

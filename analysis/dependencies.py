@@ -23,12 +23,16 @@ from xdsl.traits import IsTerminator, get_effects
 
 from ..dialects.memory import effects_on, is_buffer, is_view
 from ..dialects.tgraph.base import STREAM, TensorOp, VariableType, device_of
+from ..dialects.tgraph.callbacks import has_side_effect
 from ..dialects.tgraph.shaping import ViewOp
 from ..dialects.tgraph.structure import AssignOp, ReadOp
 from .operations import operands_within
 
 _ANY_MEMORY = "any memory"
 """The memory that an operation with unknown effects may access."""
+
+_OUTSIDE = "outside"
+"""What callbacks with effects write, so they stay in program order."""
 
 
 class Access(NamedTuple):
@@ -205,6 +209,8 @@ class _Accesses:
                         writes[self._memory(part)] = None
         if reads or writes:
             reads[_ANY_MEMORY] = None
+        if has_side_effect(op):
+            writes[_OUTSIDE] = None
         if _is_unknown(op):
             writes[_ANY_MEMORY] = None
         return reads, writes

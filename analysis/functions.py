@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeGuard, cast
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
@@ -29,6 +29,7 @@ from ..dialects.tgraph.base import (
     TensorOp,
     VariableType,
 )
+from ..dialects.tgraph.callbacks import has_side_effect
 from ..dialects.tgraph.shaping import ConstantOp, ViewOp
 from ..dialects.tgraph.structure import FusionOp, IfOp, WhileOp
 
@@ -118,13 +119,20 @@ def erase_makers(values: Iterable[SSAValue]) -> None:
                 waiting += read
 
 
+def is_unused(op: Operation) -> TypeGuard[TensorOp]:
+    """Whether nothing reads the results of a tensor operation, which has no effect."""
+    return (
+        isinstance(op, TensorOp)
+        and not any(result.uses for result in op.results)
+        and not op.outs
+        and not has_side_effect(op)
+    )
+
+
 def erase_if_unused(op: Operation) -> bool:
-    """Erases a tensor operation whose results are unused. Returns whether it did."""
-    if (
-        not isinstance(op, TensorOp)
-        or any(result.uses for result in op.results)
-        or op.outs
-    ):
+    """Erases a tensor operation whose results are unused, unless it has an effect.
+    Returns whether it did."""
+    if not is_unused(op):
         return False
     op.detach()
     op.erase()

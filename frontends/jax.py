@@ -11,21 +11,23 @@ that it computes, and `linecache` has the source, including cells of notebooks.
 
 import ast
 import linecache
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache, partial
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 from warnings import catch_warnings, filterwarnings
 
 from ..dialects.diagnostics import LocatedError
 from ..dialects.tgraph.base import NAME
+from ..dialects.tgraph.callbacks import Callbacks
 from ..support.extras import missing_extra_message
 from ..support.ranges import indices
 from .parameters import Parameter
-from .stablehlo.custom_calls import CHECKPOINT_NAME
+from .stablehlo.custom_calls import CALLBACK, CHECKPOINT_NAME
 
 
 def import_jax() -> Any:
@@ -130,6 +132,16 @@ def _check_is_closed(traced: Any, count: int) -> None:
         )
 
 
+def _check_calls_nothing(traced: Any) -> None:
+    """Raises `LocatedError` for callbacks, which `jax.export` does not support."""
+    calls = r"\b(pure_callback|io_callback|debug_callback|debug_print)\["
+    if found := re.search(calls, str(traced.jaxpr)):
+        raise LocatedError(
+            f"the function calls Python ({found[1]}), expected no callbacks with "
+            "symbolic sizes: jax.export does not support them"
+        )
+
+
 def _is_tracer(value: object) -> bool:
     return isinstance(value, import_jax().core.Tracer)
 
@@ -161,11 +173,17 @@ def is_lowering() -> bool:
     return _is_lowering.get()
 
 
+class Lowered(NamedTuple):
+    """A function as MLIR bytecode, with the Python functions that it calls."""
+
+    bytecode: bytes
+    callbacks: Callbacks
+
+
 def lower(
     fn: Callable[..., Any], *args: Any, donate_argnums: int | Sequence[int] = ()
-) -> bytes:
-    """Returns MLIR bytecode of `fn` for arguments like `args` (arrays or
-    `ShapeDtypeStruct`s).
+) -> Lowered:
+    """Lowers `fn` for arguments like `args` (arrays or `ShapeDtypeStruct`s).
 
     The arguments numbered in `donate_argnums` are donated: they become variables that
     results overwrite, or memory for other buffers. Unused arguments are kept, so the
@@ -185,8 +203,9 @@ def lower(
     around = _is_lowering.set(True)
     try:
         if _has_symbols(args):
+            _check_calls_nothing(jitted.trace(*args))
             exported = import_module("jax.export").export(jitted)(*args)
-            return exported.mlir_module_serialized
+            return Lowered(exported.mlir_module_serialized, ())
         with catch_warnings():
             filterwarnings("ignore", "Some donated buffers were not usable")
             lowered = _lowered(jitted, args)
@@ -197,7 +216,43 @@ def lower(
     _mark_donors(module, [leaf.donated for leaf in jax.tree.leaves(lowered.args_info)])
     bytecode = BytesIO()
     module.operation.write_bytecode(bytecode)
-    return bytecode.getvalue()
+    return Lowered(bytecode.getvalue(), _callbacks(lowered, module))
+
+
+def _callbacks(lowered: Any, module: Any) -> Callbacks:
+    """The functions that `jax.debug.print`, `jax.pure_callback` and the like call.
+
+    JAX has no public name for them. A function that JAX orders by a token takes and
+    returns one.
+    """
+    functions = list(lowered._lowering.compile_args["host_callbacks"])
+    if functions:
+        for number in _ordered(module):
+            functions[number] = _without_token(functions[number])
+    return functions
+
+
+def _ordered(module: Any) -> set[int]:
+    """The numbers of the callbacks that take a token."""
+    ir, found = import_module("jaxlib.mlir.ir"), set[int]()
+
+    def visit(op: Any) -> Any:
+        if op.name == "stablehlo.custom_call" and re.fullmatch(
+            CALLBACK, ir.StringAttr(op.attributes["call_target_name"]).value
+        ):
+            config = op.attributes["mhlo.backend_config"]
+            if any(str(value.type) == "!stablehlo.token" for value in op.operands):
+                found.add(ir.IntegerAttr(config["index"]).value)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found
+
+
+def _without_token(
+    function: Callable[..., Sequence[object]],
+) -> Callable[..., Sequence[object]]:
+    return lambda *arrays: function(None, *arrays)[1:]
 
 
 def _lowered(jitted: Any, args: Sequence[object]) -> Any:
@@ -240,13 +295,14 @@ def _mark_donors(module: Any, are_donated: Sequence[bool]) -> None:
     """Marks all donated arguments: JAX marks only those for which it finds a result."""
     ir = import_module("jaxlib.mlir.ir")
     main = ir.SymbolTable(module.operation)["main"]
-    if len(main.arguments) != len(are_donated):  # JAX dropped unused arguments
-        return
     with module.context:
         attributes: list[dict[str, Any]] = [
             {named.name: named.attr for named in given} for given in main.arg_attrs
         ]
-        for given, is_donated in zip(attributes, are_donated, strict=True):
+        arrays = [given for given in attributes if "jax.token" not in given]
+        if len(arrays) != len(are_donated):  # JAX dropped unused arguments
+            return
+        for given, is_donated in zip(arrays, are_donated, strict=True):
             if is_donated and "tf.aliasing_output" not in given:
                 given["jax.buffer_donor"] = ir.BoolAttr.get(True)
         main.arg_attrs = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in attributes])

@@ -7,7 +7,8 @@ transformations see the program as a primitive with derivatives (`jax_calls.py`)
 
 A call in a function that tensorplan compiles becomes a part of the caller's program. A
 call becomes a part of JAX's program if the function needs more from the enclosing trace
-than its arguments: traced values, the axis name of a `jax.vmap`, or `checkify`.
+than its arguments (traced values, the axis name of a `jax.vmap`, or `checkify`), or if
+it has callbacks with effects, which JAX must neither drop nor repeat.
 """
 
 from __future__ import annotations
@@ -90,7 +91,10 @@ class Jitted:
         except NotClosed:
             return self._part(*args, **kwargs)
         given = _without_keys(leaves, program.keys)
-        results = program.traced(*given) if _is_traced(given) else program(given)
+        is_traced = _is_traced(given)
+        if is_traced and program.run.has_side_effect:
+            return self._part(*args, **kwargs)
+        results = program.traced(*given) if is_traced else program(given)
         return program.tree.unflatten(_with_keys(results, program.new_keys))
 
     def compiled(self, /, *args: Any, **kwargs: Any) -> Executable:

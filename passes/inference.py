@@ -9,6 +9,7 @@ tgraph-precompute, then evaluates `@precompute` with the reference interpreter.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, UnitAttr
@@ -65,7 +66,8 @@ def simplified(ctx: Context, model: Model) -> Model:
         results = run_reference(precompute, given)
         values |= {name: results[n] for n, name in computed.items()}
     names = argument_names(module).values()
-    return Model(module, {name: values[name] for name in names if name in values})
+    kept = {name: values[name] for name in names if name in values}
+    return replace(model, parameters=kept)
 
 
 def separated(

@@ -6,11 +6,41 @@ Loops, branches, and scalar operations between operations on memrefs are calls a
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ..support.arrays import Array
 
 Call: TypeAlias = tuple[Callable[..., object], tuple[Any, ...]]
 """A function and its arguments: views, slices and constants that were made in advance.
 """
+
+
+class HostCallback:
+    """A Python function that a program calls. It gets copies of arrays, because the
+    program overwrites their memory later, and its results are copied."""
+
+    def __init__(
+        self,
+        function: Callable[..., Sequence[object]],
+        failure: Callable[[Exception], Exception],
+    ):
+        """`failure` returns the exception to raise if the function raises one."""
+        self._function = function
+        self._failure = failure
+
+    def __call__(self, inputs: Sequence[Array], outs: Sequence[Array]) -> None:
+        copies = [array.copy() for array in inputs]
+        for array in copies:
+            array.flags.writeable = False
+        try:
+            results = [np.asarray(result) for result in self._function(*copies)]
+            got = [(result.shape, result.dtype) for result in results]
+            if got != [(out.shape, out.dtype) for out in outs]:
+                raise TypeError(f"its results have other types than expected: {got}")
+        except Exception as error:
+            raise self._failure(error) from error
+        for out, result in zip(outs, results, strict=True):
+            out[...] = result
 
 
 def assign(

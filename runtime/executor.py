@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 
+from ..dialects.tgraph.callbacks import Callbacks, has_side_effect
 from ..dialects.tgraph.signature import signature
 from ..support.threads import checked
 from .arguments import Arguments, Results
@@ -67,6 +68,10 @@ class Executable(CallableProgram):
     With `processes`, devices run in other processes with one thread each, on this host
     or others (see `tensorplan.runtime.devices.processes`). Results are the same, except
     that products and convolutions of oneDNN differ by rounding when they are divided.
+
+    `callbacks` are the functions that `tgraph.host_callback` calls (`Model.callbacks`).
+    If a function raises an exception, the call raises a `LocatedError` with that
+    exception as its cause; variables then have old or new contents.
     """
 
     def __init__(
@@ -84,6 +89,7 @@ class Executable(CallableProgram):
         concurrent: bool = False,
         processes: "Processes | None" = None,
         parameters: Mapping[int, object] | None = None,
+        callbacks: Callbacks = (),
     ):
         if sanitize and (concurrent or processes):
             raise ValueError("sanitize cannot be combined with concurrent or processes")
@@ -91,8 +97,11 @@ class Executable(CallableProgram):
             raise ValueError(
                 "processes cannot be combined with threads, concurrent or pools"
             )
+        if processes and callbacks:
+            raise ValueError("callbacks cannot run in other processes")
         self._module = module
         self._entry = entry
+        self._callbacks = callbacks
         self._sanitize = sanitize
         self._allocator = allocator
         self._native = native
@@ -116,6 +125,7 @@ class Executable(CallableProgram):
             program = self._compiled = CompiledProgram(
                 *(self._module, io, pools, self._allocator, native),
                 threads=self._threads,
+                callbacks=self._callbacks,
                 like=None if like is None else like._compiled,
             )
             arguments = Arguments(
@@ -165,6 +175,12 @@ class Executable(CallableProgram):
         result that reuses it."""
         return self._arguments.donations
 
+    @property
+    def has_side_effect(self) -> bool:
+        """Whether calls do more than compute results and update variables: whether the
+        program calls Python functions that have effects."""
+        return any(map(has_side_effect, self._signature.function.body.block.ops))
+
     def save(self, path: Path) -> None:
         """Writes the program to the file `path`, from which `tensorplan.load` recreates
         it with the same version on the same kind of machine.
@@ -187,6 +203,7 @@ class Executable(CallableProgram):
             program = CompiledProgram(
                 *(self._module, self._signature, (), self._allocator, self._native),
                 threads=self._threads,
+                callbacks=self._callbacks,
                 like=self._compiled,
             )
             bound, packed = dict(self.parameters), self._arguments.prepacked

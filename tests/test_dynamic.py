@@ -339,7 +339,7 @@ def test_plan_run_reads_sizes_from_the_inputs(
 ):
     function, args = mlp()
     program = tmp_path / "mlp.mlir"
-    program.write_bytes(lower(function, *args))
+    program.write_bytes(lower(function, *args).bytecode)
     arrays = _inputs(args, {"n": 5})
     wanted = jax.tree.leaves(jax.jit(function)(*arrays))
     inputs, expected = tmp_path / "in.npz", tmp_path / "out.npz"

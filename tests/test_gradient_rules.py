@@ -24,6 +24,7 @@ from tensorplan.dialects.tgraph import (
 )
 from tensorplan.dialects.tgraph import elementwise as ew
 from tensorplan.dialects.tgraph.base import TensorOp
+from tensorplan.dialects.tgraph.callbacks import HostCallbackOp
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.passes.tgraph.gradient import TGraphGradient
@@ -374,7 +375,7 @@ WITHOUT_RULE = {
 }
 # Operations that tgraph-gradient refuses to differentiate.
 NOT_DIFFERENTIABLE = {
-    *(bodies.ReduceByOp, bodies.SortOp, ew.BitcastConvertOp),
+    *(bodies.ReduceByOp, bodies.SortOp, ew.BitcastConvertOp, HostCallbackOp),
     *(op for op in matrices.MATRIX_OPS if op not in RULES),
     *(reducing.SelectAndScatterOp, structure.IfOp, structure.WhileOp),
 }

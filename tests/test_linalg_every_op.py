@@ -23,6 +23,7 @@ from tensorplan.dialects.tgraph import (
     spectral,
     structure,
 )
+from tensorplan.dialects.tgraph.callbacks import HostCallbackOp
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.runtime.backends.mlir.executable import Tools
 
@@ -37,11 +38,11 @@ TENSORS_ONLY = {
 """Operations that level 2 does not have."""
 
 WITHOUT_UPSTREAM_FORM = {
-    *(elementwise.ComplexOp, elementwise.ImagOp, elementwise.RealOp),
+    *(elementwise.ComplexOp, elementwise.ImagOp, elementwise.RealOp, HostCallbackOp),
     *(*matrices.MATRIX_OPS, *spectral.SPECTRAL_OPS),
 }
 """Operations that `convert-tgraph-to-linalg` refuses (`test_matrices.py`,
-`test_complex.py`)."""
+`test_complex.py`, `lit_tests/errors/linalg-callback.mlir`)."""
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3, 5, 2)).astype(np.float32)

@@ -318,7 +318,7 @@ PROGRAMS = {**CONTROL, **SORTING, **RANDOM, **SPECIAL}
 
 def planned(fn: Callable[..., Any], *inputs: Any, **options: Any) -> ModuleOp:
     return tensorplan.plan(
-        tensorplan.from_stablehlo(lower(fn, *inputs, **options)).module
+        tensorplan.from_stablehlo(lower(fn, *inputs, **options).bytecode).module
     )
 
 
@@ -337,7 +337,7 @@ def assert_close(results: list[Any], expected: list[Any]) -> None:
 def test_values_equal_jax(name: str) -> None:
     fn, inputs = PROGRAMS[name]
     expected = jax.tree.leaves(jax.jit(fn)(*inputs))
-    module = tensorplan.from_stablehlo(lower(fn, *inputs)).module
+    module = tensorplan.from_stablehlo(lower(fn, *inputs).bytecode).module
     assert_close(run_reference(module, inputs), expected)
     plan = tensorplan.plan(module)
     for run in (
@@ -399,7 +399,7 @@ def test_double_precision() -> None:
     with jax.enable_x64(True):
         u = np.linspace(-0.999, 0.999, 101)
         for fn in (lax.erf, lax.erfc, lax.erf_inv, jnp.sinh, jnp.arcsin):
-            module = tensorplan.from_stablehlo(lower(fn, u)).module
+            module = tensorplan.from_stablehlo(lower(fn, u).bytecode).module
             (expected,) = [np.asarray(jax.jit(fn)(u))]
             for results in (
                 run_reference(module, [u]),
@@ -498,7 +498,7 @@ def test_only_swaps_are_copied() -> None:
 
 
 def test_loops_stay_loops_and_carry_no_weights() -> None:
-    module = tensorplan.from_stablehlo(lower(layers, W, X)).module
+    module = tensorplan.from_stablehlo(lower(layers, W, X).bytecode).module
     (loop,) = (op for op in module.walk() if op.name == "tgraph.while")
     assert len(loop.operands) - len(loop.results) == 2  # the weights and the inputs
     module = planned(layers, W, X)

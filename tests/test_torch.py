@@ -597,6 +597,7 @@ def test_every_conversion_has_a_case(monkeypatch: pytest.MonkeyPatch) -> None:
     tensorplan.from_torch(decomposed.run_decompositions())  # a product
     of_autograd = {  # conversions that test_torch_compile.py covers
         *("_efficientzerotensor", "alias", "detach", "empty_permuted"),
+        "_scaled_dot_product_flash_attention_for_cpu",
         *("lift_fresh_copy", "linalg_vector_norm", "new_empty_strided"),
         *(x for x in program._CONVERSIONS if x.endswith("_backward")),
         *(x for x in program._CONVERSIONS if x.startswith("prims::")),

@@ -233,7 +233,8 @@ class _Walk:
         size = self._workspace(run) if self._workspace and is_kernel else 0
         if not size:
             self._access(run.inputs, run.outs)
-            self._hand_over(run.inputs, run.outs[0], run.elementwise)
+            if run.outs:
+                self._hand_over(run.inputs, run.outs[0], run.elementwise)
             return
         beside = run.outs[0].place.buffer.type
         workspace = TensorBuffer(

@@ -297,7 +297,7 @@ class _Block(Storage):
             self._overwrite(self.variables[variable])
         inputs = [self._at_value(value) for value in self._inputs]
         self._name(*inputs)
-        overwritable = () if variables else self._overwritable(op)
+        overwritable = () if variables or not op.results else self._overwritable(op)
         for index, result in enumerate(op.results):
             if variables:
                 self.put(result, self.variables[variables[index]])

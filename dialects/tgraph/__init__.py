@@ -12,6 +12,7 @@ shaping.py      constants, reshape, broadcast, transpose, slice, pad, device_cop
 bodies.py       sort, and reductions by a region on single elements
 random.py       random bits
 spectral.py     Fourier transforms
+callbacks.py    calls of Python functions, and their effects
 matrices.py     matrix factorizations, and triangular solves
 reducing.py     reduce, dot_general, convolution, pooling windows
 windows.py      windows of convolutions and pooling, by dimension
@@ -32,6 +33,7 @@ from ..sizes.dims import DimsAttr
 from . import rewrites as rewrites  # fills in REWRITES
 from .base import VariableType
 from .bodies import BODY_OPS
+from .callbacks import CALLBACK_OPS
 from .differentiation import DIFFERENTIATION_OPS
 from .elementwise import ELEMENTWISE_OPS
 from .indexing import INDEXING_OPS
@@ -46,6 +48,7 @@ TGraph = Dialect(
     "tgraph",
     [
         *BODY_OPS,
+        *CALLBACK_OPS,
         *DIFFERENTIATION_OPS,
         *ELEMENTWISE_OPS,
         *INDEXING_OPS,

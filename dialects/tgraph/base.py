@@ -434,6 +434,9 @@ class TensorOp(
     RESULTS: ClassVar[int | None] = 1
     """The number of results; None means that any number is allowed."""
 
+    MAY_LACK_RESULTS: ClassVar[bool] = False
+    """Whether it may have neither results nor destinations, only an effect."""
+
     SHAPE_ONLY: ClassVar[Sequence[int]] = ()
     """Inputs of which the operation uses the shape, and never reads the elements."""
 
@@ -598,9 +601,11 @@ class TensorOp(
                         f"destination has type {out.type}, expected a variable of "
                         f"{result.type}"
                     )
-        elif not outs:
+        elif not outs and not self.MAY_LACK_RESULTS:
             raise VerifyException("has neither results nor destinations")
-        elif kinds != {MemRefType}:
+        elif not outs and len(kinds) > 1:
+            raise VerifyException("has both tensors and memrefs as operands")
+        elif outs and kinds != {MemRefType}:
             raise VerifyException("has no results, so all operands must be memrefs")
         elif self.workspace is not None:
             _verify_workspace(self.workspace.type, outs[0].type)
@@ -698,17 +703,16 @@ class TensorOp(
                     input_types.append(parser.parse_type())
                 parser.parse_punctuation(")")
             parser.parse_punctuation("->")
-            output_types: Sequence[Attribute] = (
-                parser.parse_optional_comma_separated_list(
-                    parser.Delimiter.PAREN, parser.parse_type
-                )
-                or [parser.parse_type()]
+            several: Sequence[Attribute] | None
+            several = parser.parse_optional_comma_separated_list(
+                parser.Delimiter.PAREN, parser.parse_type
             )
+            output_types = [parser.parse_type()] if several is None else several
         else:
             type = parser.parse_type()
             input_types = [type] * len(inputs)
             output_types = [type]
-        on_memrefs = isinstance(output_types[0], MemRefType)
+        on_memrefs = any(isinstance(type, MemRefType) for type in output_types)
         if on_memrefs or not outs:
             out_types = output_types
         else:

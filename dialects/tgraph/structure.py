@@ -42,6 +42,7 @@ from .base import (
     with_element,
     with_shape,
 )
+from .callbacks import CallbackEffects
 from .fusing import Group, group_of, overwritable
 from .partial import UNKNOWN, PartialTypes
 
@@ -276,7 +277,7 @@ class RegionOp(TensorOp):
     KEYWORDS: ClassVar[Sequence[str]] = ()
     """The keyword before each region except the first."""
 
-    traits = traits_def(TensorOpEffects(), IsolatedFromAbove())
+    traits = traits_def(CallbackEffects(), IsolatedFromAbove())
 
     def print(self, printer: Printer) -> None:
         super().print(printer)
@@ -400,11 +401,13 @@ class IfOp(RegionOp):
           tgraph.yield %a : tensor<4xf32>
         }
 
-    Both regions take the remaining inputs as arguments.
+    Both regions take the remaining inputs as arguments. There are no results if the
+    regions only have effects.
     """
 
     name = "tgraph.if"
     RESULTS: ClassVar = None
+    MAY_LACK_RESULTS: ClassVar = True
     KEYWORDS: ClassVar = ("else",)
 
     on_true = region_def("single_block")

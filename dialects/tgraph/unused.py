@@ -22,6 +22,7 @@ from xdsl.pattern_rewriter import (
 
 from ..compatibility import erase, replace
 from .base import TensorOp, VariableType, ints
+from .callbacks import has_side_effect
 from .matrices import FactorizationOp
 from .structure import AssignOp, IfOp, ReadOp, RegionOp, WhileOp, YieldOp, yielded
 
@@ -159,7 +160,7 @@ def _variables(op: Operation) -> set[int]:
 
 def _is_kept(op: Operation) -> bool:
     """Whether an operation may do more than compute and assign."""
-    return not isinstance(op, TensorOp | ReadOp | AssignOp)
+    return not isinstance(op, TensorOp | ReadOp | AssignOp) or has_side_effect(op)
 
 
 def _is_read_by(op: Operation, readers: AbstractSet[Operation]) -> bool:

@@ -11,6 +11,7 @@ quantized.py     quantized element types
 loops.py         operations that become loops: scan, scatter by any body
 sizes.py         operations that compute with sizes, or have computed shapes
 symbols.py       the names of the sizes of arguments
+tokens.py        removes tokens
 functions.py     modules: functions, donated arguments
 blocks.py        blocks: calls, loops, branches; the table of all conversions
 """

@@ -38,6 +38,7 @@ from ...dialects.tgraph.base import (
     VariableType,
     with_element,
 )
+from ...dialects.tgraph.callbacks import has_side_effect
 from ...dialects.tgraph.elementwise import CompareOp
 from ...dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, SizeOp
 from ...dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp, YieldOp
@@ -501,7 +502,8 @@ def _branch(
     types = [stored(result.type) for result in c.op.results]
     branch = IfOp((predicate, *passed), result_types=types, regions=new_regions)
     branch.location = c.op.location
-    into.append(branch)
+    if types or has_side_effect(branch):
+        into.append(branch)
     return branch.res
 
 

@@ -9,15 +9,17 @@ from xdsl.dialects.builtin import (
     NameLoc,
     StringAttr,
     SymbolRefAttr,
+    UnitAttr,
     i64,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 from xdsl.traits import SymbolTable
 
 from ...dialects.diagnostics import path_of
 from ...dialects.tgraph import bodies
 from ...dialects.tgraph.base import shape_of
+from ...dialects.tgraph.callbacks import HostCallbackOp
 from ..unsupported import Unsupported
 from .conversion import Conversion, Converter, Values, type_of
 from .matrices import ROUTINE, ROUTINES
@@ -70,7 +72,19 @@ def _approx_top_k(c: Conversion) -> Values:
     )
 
 
-_CALLBACK = r"xla_.*python_[a-z]+_callback"
+CALLBACK = r"xla_.*python_[a-z]+_callback"
+"""The custom calls of Python functions, which have numbers."""
+
+
+def _host_callback(c: Conversion) -> Values:
+    number = c.option("index")
+    if not isinstance(number, IntegerAttr):
+        raise Unsupported(": it has no number of a Python function")
+    properties: dict[str, Attribute] = {"callback": IntegerAttr(number.value.data, i64)}
+    if c.number_in("has_side_effect", 0):
+        properties["has_side_effect"] = UnitAttr()
+    types = [result.type for result in c.op.results]
+    return c.emit_all(HostCallbackOp, c.inputs, types, **properties)
 
 
 def _custom_call(c: Conversion) -> Values:
@@ -81,6 +95,8 @@ def _custom_call(c: Conversion) -> Values:
         return ROUTINES[routine[1]].converted(c)
     if name in _TARGETS:
         return _TARGETS[name](c)
+    if re.fullmatch(CALLBACK, name):
+        return _host_callback(c)
     raise Unsupported(_explained(c, name, routine is not None))
 
 
@@ -89,8 +105,6 @@ def _explained(c: Conversion, name: str, is_routine: bool) -> str:
     primitive = path_of(c.op).rpartition("/")[2]
     if is_routine and primitive:
         return f": it is JAX's {primitive}"
-    if re.fullmatch(_CALLBACK, name):
-        return ": it calls Python (jax.debug.print, jax.pure_callback, a check)"
     return ""
 
 

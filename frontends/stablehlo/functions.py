@@ -40,8 +40,8 @@ from .conversion import check_type
 from .custom_calls import computations
 from .quantized import stored
 from .symbols import Demands
+from .tokens import ALIASING, erase_tokens
 
-_ALIASING = "tf.aliasing_output"
 _DONOR = "jax.buffer_donor"
 _INFO = "jax.result_info"
 _PRIVATE = StringAttr("private")
@@ -52,6 +52,7 @@ def convert(module: ModuleOp) -> None:
 
     Raises one `LocatedError` with all unsupported operations.
     """
+    erase_tokens(module)
     functions = {f.sym_name.data: f for f in module.ops if isinstance(f, FuncOp)}
     helpers = {name for op in module.walk() for name in computations(op)}
     public = [
@@ -101,11 +102,11 @@ def _donations(func: FuncOp) -> list[int | None]:
             )
 
     for index, attributes in enumerate(arguments):
-        if isinstance(number := attributes.get(_ALIASING), IntegerAttr):
+        if isinstance(number := attributes.get(ALIASING), IntegerAttr):
             aliased = number.value.data
             donate(index, [aliased] if 0 <= aliased < len(outputs) else [])
     for index, attributes in enumerate(arguments):
-        if _DONOR in attributes and _ALIASING not in attributes:
+        if _DONOR in attributes and ALIASING not in attributes:
             donate(index, [n for n, type in enumerate(outputs) if _is_static(type)])
     return donations
 
@@ -139,7 +140,7 @@ def _of_argument(
     ours = _ours(attributes)
     if result is not None:
         return ours | {RESULT: IntegerAttr(result, i32)}
-    is_donated = _ALIASING in attributes or _DONOR in attributes
+    is_donated = ALIASING in attributes or _DONOR in attributes
     return ours | {DONATED: UnitAttr()} if is_donated else ours
 
 

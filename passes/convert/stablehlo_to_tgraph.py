@@ -27,9 +27,10 @@ Needs: ranked tensors, single-block functions, no recursion.
 Leaves: the public functions, with all calls inlined and all private functions removed.
 Functions and the module lose the attributes of JAX and MHLO. Source locations are
 preserved. Operations on elements of storage types (f8, i4) become operations on f32 or
-i8, between conversions. The pass leaves a module unchanged if it has no StableHLO, no
-donated arguments, and no attributes of MHLO, which JAX writes even for identities.
-Does not: convert tokens. A single error lists all unsupported operations.
+i8, between conversions. Tokens are removed: operations with effects keep their order
+without them. The pass leaves a module unchanged if it has no StableHLO, no donated
+arguments, and no attributes of MHLO, which JAX writes even for identities.
+Does not: stop at the first unsupported operation. A single error lists all of them.
 """
 
 from dataclasses import dataclass

@@ -57,6 +57,7 @@ from ...dialects.tgraph import indexing as i
 from ...dialects.tgraph import reducing as r
 from ...dialects.tgraph import shaping as s
 from ...dialects.tgraph.base import AnyMemRef, TensorOp, is_static, tensor_type_of
+from ...dialects.tgraph.callbacks import HostCallbackOp
 from ...dialects.tgraph.elements import is_complex, is_integer, is_stored
 from ...dialects.tgraph.fusing import CONTRACTIONS, Form
 from ...dialects.tgraph.random import RngBitGeneratorOp
@@ -158,6 +159,11 @@ def _convert(op: TensorOp, constants: Constants, named: bool) -> None:
             raise LocatedError(
                 f"{op.name} of complex numbers has no equivalent in upstream MLIR", op
             )
+    if isinstance(op, HostCallbackOp):
+        raise LocatedError(
+            f"{op.name} calls a Python function, which has no equivalent in MLIR",
+            op,
+        )
     if not op.outs or any(is_tensor(value.type) for value in op.operands):
         raise LocatedError(
             f"{op.name} is on tensors, expected memrefs; run tgraph-bufferize first",

@@ -45,6 +45,7 @@ from ...dialects.tgraph.base import (
     tensor_type_of,
     with_shape,
 )
+from ...dialects.tgraph.callbacks import has_side_effect
 from ...dialects.tgraph.elementwise import CompareOp, RemainderOp
 from ...dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from ...dialects.tgraph.shaping import ConstantOp, ReshapeOp
@@ -96,7 +97,7 @@ def _coalesced(outer: WhileOp) -> WhileOp | None:
     loops are unchanged."""
     inners = [op for op in outer.body.block.ops if isinstance(op, WhileOp)]
     counts = [counter(loop) for loop in (outer, *inners)]
-    if len(inners) != 1 or None in counts:
+    if len(inners) != 1 or None in counts or has_side_effect(outer):
         return None
     counted, inside = [count for count in counts if count is not None]
     try:

@@ -41,6 +41,7 @@ from ...analysis.scans import Put, before_reshapes, extended, stacks
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import value_bytes
 from ...dialects.tgraph.elementwise import ElementwiseOp
+from ...dialects.tgraph.callbacks import has_side_effect
 from ...dialects.tgraph.indexing import DynamicSliceOp
 from ...dialects.tgraph.shaping import ReshapeOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
@@ -77,7 +78,7 @@ def _fused(loop: WhileOp) -> WhileOp:
     loop = with_kept_rows(loop)
     counted, block = counter(loop), loop.parent
     assert block is not None
-    if counted is None:
+    if counted is None or has_side_effect(loop):  # the loop would move
         return loop
     puts: dict[SSAValue, Put] = {
         loop.res[stack.number]: stack.puts[0]

@@ -46,6 +46,7 @@ from ...analysis.loops import iterations
 from ...analysis.scans import extended
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import TensorOp, VariableType
+from ...dialects.tgraph.callbacks import may_repeat
 from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ...dialects.tgraph.structure import AssignOp, RegionOp, WhileOp
 from ...dialects.tgraph.unused import without_unused
@@ -163,6 +164,8 @@ def _invariants(loop: WhileOp) -> Sequence[TensorOp]:
     found: list[TensorOp] = []
     for op in loop.body.block.ops:
         if not isinstance(op, TensorOp) or isinstance(op, RegionOp) or op.outs:
+            continue
+        if not may_repeat(op):  # it may not run in vain, either
             continue
         if not is_in_place(op) and known.issuperset(op.operands):
             known.update(op.results)

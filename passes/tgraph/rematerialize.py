@@ -58,6 +58,7 @@ from ...analysis.memory_graph import MemoryGraph, memory_graph
 from ...dialects.diagnostics import LocatedError, held_back, remark, say
 from ...dialects.memory import overwritable
 from ...dialects.tgraph.base import TILES, TensorOp, tensor_type_of, typical_bytes
+from ...dialects.tgraph.callbacks import may_repeat
 from ...dialects.tgraph.structure import IfOp, RegionOp, WhileOp
 from ...planning import deadline
 from ...planning.scheduling import profile
@@ -289,7 +290,7 @@ def _may_be_repeated(op: Operation) -> bool:
     """Whether `op` can be recomputed. In other dialects, only elementwise operations
     can: the times of others are not known."""
     if isinstance(op, TensorOp):
-        return not isinstance(op, RegionOp) and not op.outs
+        return not isinstance(op, RegionOp) and not op.outs and may_repeat(op)
     return bool(destinations_of(op)) and bool(overwritable(op))
 
 

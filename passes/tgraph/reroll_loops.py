@@ -41,6 +41,7 @@ from ...analysis.loops import counter, only_writer
 from ...analysis.scans import Linear, argument_for, before_reshapes, extended
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import tensor_type_of
+from ...dialects.tgraph.callbacks import has_side_effect
 from ...dialects.tgraph.elements import number_of
 from ...dialects.tgraph.elementwise import CompareOp
 from ...dialects.tgraph.indexing import DynamicSliceOp
@@ -88,7 +89,8 @@ def _simplify(ctx: Context, op: ModuleOp) -> None:
 
 
 def _is_candidate(loop: WhileOp) -> bool:
-    return counter(loop) is not None and is_over_some_rows(loop)
+    is_known = counter(loop) is not None and is_over_some_rows(loop)
+    return is_known and not has_side_effect(loop)
 
 
 def _sink_constants(loop: WhileOp) -> None:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import cast
 
@@ -18,12 +19,13 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.diagnostics import LocatedError, name_of
 from ...dialects.memory import dma_start
 from ...dialects.tgraph.base import STREAM, AnyMemRef, TensorOp
+from ...dialects.tgraph.callbacks import Callbacks, HostCallbackOp, function_of
 from ...dialects.tgraph.signature import Signature, check_one_block
 from ...dialects.tgraph.structure import FusionOp
 from ...support.arrays import Array
 from ..backends.dispatch import compile_call
 from ..backends.jit.records import is_native
-from ..calls import Call
+from ..calls import Call, HostCallback
 from ..pool import Pool, Scratch
 from ..runnable import check_devices, device_of
 from .control import Control
@@ -58,6 +60,7 @@ class CompiledProgram(Program):
         allocator: str = "bfc",
         native: bool = True,
         threads: int = 1,
+        callbacks: Callbacks = (),
         like: "CompiledProgram | None" = None,
     ):
         """Shares `pools`; devices without one get a new pool with `allocator`. Shares
@@ -71,6 +74,10 @@ class CompiledProgram(Program):
         )
         super().__init__(self._laid_out)
         self._native = native
+        self._callbacks = callbacks
+        outside = MemoryBlock(np.zeros(1, np.uint8), "the outside", "cpu:0")
+        self._outside = View(MemoryRange(outside, 0, 1), np.dtype(np.uint8), (), 0, ())
+        """What callbacks with effects write, so they run in program order."""
         self._threads = threads
         self._control = Control(self)
         self._enclosing: list[tuple[Operation, list[Step]]] = []
@@ -122,7 +129,9 @@ class CompiledProgram(Program):
     def _add(self, op: Operation) -> None:
         if self.memory.place(op):
             return
-        if isinstance(op, TensorOp):
+        if isinstance(op, HostCallbackOp):
+            self._add_callback(op)
+        elif isinstance(op, TensorOp):
             self._add_step(op, op.inputs, op.outs)
         elif isinstance(op, memref.CopyOp):
             self._add_step(op, (op.source,), (op.destination,))
@@ -210,6 +219,24 @@ class CompiledProgram(Program):
         unread = op.SHAPE_ONLY if isinstance(op, TensorOp) else ()
         reads = [view for n, view in enumerate(sources) if n not in unread]
         self.add_step(op, make, reads, [*targets, *workspace], scratch=scratch)
+
+    def _add_callback(self, op: HostCallbackOp) -> None:
+        function = function_of(op, self._callbacks)
+        called = HostCallback(function, partial(_failure, op))
+        sources = [self.memory.views[value] for value in op.inputs]
+        targets = [self.memory.views[value] for value in op.outs]
+        outside = [self._outside] if op.has_side_effect else []
+
+        def make() -> list[Call]:
+            arrays = ([v.array() for v in views] for views in (sources, targets))
+            return [(called, tuple(arrays))]
+
+        self.add_step(op, make, sources, [*targets, *outside])
+
+
+def _failure(op: Operation, error: Exception) -> LocatedError:
+    name = type(error).__name__
+    return LocatedError(f"a function that the program calls raised {name}: {error}", op)
 
 
 def _described(op: Operation) -> str:

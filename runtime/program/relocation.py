@@ -26,7 +26,7 @@ import numpy as np
 
 from ...support.arrays import Array, address
 from ..backends.jit.records import Pointer, Record, Tape
-from ..calls import Call
+from ..calls import Call, HostCallback
 from .steps import MemoryBlock, MemoryRange, View
 
 Point: TypeAlias = tuple[int, Pointer]
@@ -36,9 +36,10 @@ _Make: TypeAlias = Callable[[], Any]
 
 _PLAIN: tuple[type[Any], ...] = (
     *(bool, int, float, complex, str, slice, type, EllipsisType, NoneType),
-    *(np.dtype, np.generic, np.ufunc, cast(Any, type(np.copyto))),
+    *(np.dtype, np.generic, np.ufunc, cast(Any, type(np.copyto)), HostCallback),
 )
-"""Types of objects that contain no arrays: values, and NumPy functions."""
+"""Types of objects that contain no arrays of the program: values, and functions of
+NumPy and of the user."""
 
 
 class Hidden(Exception):

@@ -32,6 +32,7 @@ from ..backends.onednn.primitives import (
     Operand,
     Wanted,
 )
+from ..calls import HostCallback
 from ..program.compiled import CompiledProgram, OperationStep
 from ..program.steps import MemoryBlock, View
 from .names import CONTROLS, FORMAT, FUNCTIONS, MANIFEST, is_of_numpy, method
@@ -259,6 +260,8 @@ class _Writer:
                 return {"method": [self.value(value.__self__), value.__name__]}
             case FunctionType() if FUNCTIONS.get(value.__name__) is value:
                 return {"function": value.__name__}
+            case HostCallback():
+                raise _Unsavable("a Python function, which a file cannot hold")
             case FunctionType():
                 raise _Unsavable(f"the function {value.__qualname__}")
             case _:

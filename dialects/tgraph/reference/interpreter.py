@@ -38,6 +38,7 @@ from ...dtypes import (
     is_float,
     numpy_dtype,
 )
+from ...memory import is_memref
 from .. import (
     bodies,
     elementwise,
@@ -49,6 +50,7 @@ from .. import (
     spectral,
 )
 from ..base import Shape, TensorOp
+from ..callbacks import Callbacks, HostCallbackOp, function_of
 from ..signature import check_one_block, signature
 from ..structure import (
     AssignOp,
@@ -70,12 +72,14 @@ def run_reference(
     entry: str = "main",
     *,
     listeners: Sequence[Interpreter.Listener] = (),
+    callbacks: Callbacks = (),
 ) -> list[Array]:
     """The results of `entry` for `inputs` (an initial value for each variable).
 
     Neither the inputs nor the variables' initial arrays are changed. The order of
     inputs and results is that of `tensorplan.dialects.tgraph.signature`. `listeners`
-    get the operands and the results of each operation.
+    get the operands and the results of each operation. `callbacks` are the functions
+    that `tgraph.host_callback` calls, by number.
 
     Raises `LocatedError` for IR that is not tgraph on tensors, and `ValueError` or
     `TypeError` for invalid inputs.
@@ -105,7 +109,7 @@ def run_reference(
         arguments.append(Variable(array) if slot.is_variable else array)
 
     interpreter = Interpreter(module, listeners=tuple(listeners))
-    interpreter.register_implementations(TGraphFunctions())
+    interpreter.register_implementations(TGraphFunctions(callbacks))
     interpreter.register_implementations(FuncFunctions())
     with np.errstate(all="ignore"):
         returned = interpreter.call_op(program.function, tuple(arguments))
@@ -136,6 +140,7 @@ def _check_supported(module: ModuleOp) -> None:
     known = (
         bodies.ReduceByOp,
         bodies.SortOp,
+        HostCallbackOp,
         matrices.MatrixOp,
         random.RngBitGeneratorOp,
         ModuleOp,
@@ -157,7 +162,7 @@ def _check_supported(module: ModuleOp) -> None:
                 "tgraph on tensors",
                 op,
             )
-        if isinstance(op, TensorOp) and not op.res:
+        if isinstance(op, TensorOp) and any(is_memref(v) for v in op.operands):
             raise LocatedError(
                 f"{op.name} is on memrefs, expected tensors: the reference interpreter "
                 "runs level 1",
@@ -895,6 +900,17 @@ def _store(results: Sequence[Array], destinations: PythonValues) -> PythonValues
 
 
 class _StructureFunctions(InterpreterFunctions):
+    def __init__(self, callbacks: Callbacks = ()):
+        self._callbacks = callbacks
+
+    @impl(HostCallbackOp)
+    def run_callback(
+        self, interpreter: Interpreter, op: HostCallbackOp, args: PythonValues
+    ) -> PythonValues:
+        count, function = len(op.inputs), function_of(op, self._callbacks)
+        results = function(*(x.copy() for x in args[:count]))
+        return _store([np.asarray(result) for result in results], args[count:])
+
     @impl(ReadOp)
     def run_read(
         self, interpreter: Interpreter, op: ReadOp, args: PythonValues

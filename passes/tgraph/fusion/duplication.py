@@ -36,6 +36,7 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ....analysis.functions import is_unused
 from ....dialects.sizes.symbolic import Size, typical
 from ....dialects.tgraph.base import (
     Shape,
@@ -130,7 +131,7 @@ def duplicate(
 
 def _taken_out(function: Function) -> Iterator[Unused]:
     for op in reversed(function.ops):
-        if not isinstance(op, TensorOp) or op.outs or any(r.uses for r in op.results):
+        if not is_unused(op):
             continue
         assert op.next_op is not None
         unused = Unused(op, tuple(op.operands), op.next_op)

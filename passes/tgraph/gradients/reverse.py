@@ -28,6 +28,7 @@ from ....dialects.tgraph.base import (
     segments,
     tensor_type_of,
 )
+from ....dialects.tgraph.callbacks import may_repeat
 from ....dialects.tgraph.differentiation import MIRROR, RECOMPUTED, GradientOp
 from ....dialects.tgraph.elements import number_of, real_element
 from ....dialects.tgraph.elementwise import AddOp
@@ -216,7 +217,7 @@ class _Reverse:
         op = value.owner
         if self.mirror == "none" or op not in self.before:
             return False
-        if not isinstance(op, TensorOp):
+        if not isinstance(op, TensorOp) or not may_repeat(op):
             return False
         return MIRROR in op.attributes or (self.mirror == "cheap" and _is_cheap(op))
 

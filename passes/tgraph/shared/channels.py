@@ -28,12 +28,13 @@ from ....dialects.tgraph.base import (
     with_shape,
     without_ones,
 )
+from ....dialects.tgraph.callbacks import may_repeat
 from ....dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ReshapeOp
 
 
 def parameter_values(func: FuncOp, block: Block) -> set[SSAValue]:
     """The arguments marked `tgraph.parameter`, the constants, and all values that are
-    computed from these alone."""
+    computed from these alone, without callbacks."""
     attributes = argument_attributes(func)
     known: set[SSAValue] = {
         argument
@@ -41,7 +42,9 @@ def parameter_values(func: FuncOp, block: Block) -> set[SSAValue]:
         if PARAMETER in attrs
     }
     for op in block.ops:
-        if isinstance(op, TensorOp) and not op.outs and known.issuperset(op.inputs):
+        if not isinstance(op, TensorOp) or op.outs or not may_repeat(op):
+            continue
+        if known.issuperset(op.inputs):
             known.update(op.res)
     return known
 

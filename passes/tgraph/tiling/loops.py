@@ -208,7 +208,7 @@ class Surroundings:
 
     @cached_property
     def effects(self) -> Collection[Operation]:
-        """The operations that read or write variables."""
+        """The operations that read or write variables, or have other effects."""
         return frozenset(filter(has_effect, self.ops))
 
     def _makers(self, values: Iterable[SSAValue]) -> int:

@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ....analysis.versions import last_versions, uses_of_contents
 from ....dialects.tgraph.base import TensorOp, VariableType
+from ....dialects.tgraph.callbacks import has_side_effect
 from ....dialects.tgraph.structure import ReadOp
 from .dimensions import Needs, is_repeated, needs, shape_of, sliced_sizes
 
@@ -277,7 +278,9 @@ def _needed_by(
 
 
 def has_effect(op: Operation) -> bool:
-    """Whether an operation reads or writes a variable."""
-    return isinstance(op, ReadOp) or any(
-        isinstance(value.type, VariableType) for value in op.operands
+    """Whether an operation reads or writes a variable, or has another effect."""
+    return (
+        isinstance(op, ReadOp)
+        or any(isinstance(value.type, VariableType) for value in op.operands)
+        or has_side_effect(op)
     )

@@ -23,6 +23,7 @@ from ....analysis.cost import time_together
 from ....analysis.functions import is_tensor
 from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.bodies import ElementsOp
+from ....dialects.tgraph.callbacks import may_repeat
 from ....dialects.tgraph.differentiation import RECOMPUTED
 from ....dialects.tgraph.shaping import ConstantOp
 from .dimensions import shape_of
@@ -225,6 +226,6 @@ def _computing(
 
 
 def _may_be_repeated(op: Operation) -> bool:
-    if not isinstance(op, TensorOp) or op.outs or has_effect(op):
+    if not isinstance(op, TensorOp) or op.outs or has_effect(op) or not may_repeat(op):
         return False
     return len(op.res) == 1 and (not op.regions or isinstance(op, ElementsOp))

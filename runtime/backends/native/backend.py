@@ -31,6 +31,7 @@ from ..numpy.base import kernel_of
 from ..numpy.fusion import needed
 from ..onednn import backend as onednn
 from . import (
+    few_rows,
     indexing,
     integers,
     lapack,
@@ -199,9 +200,12 @@ def _contraction(
         made = {**by_result(after), **sums}
         nest = _nest(made, result, {**known, **factors}, out, scratch)
         return [*with_native_copies(before, scratch), *nest]
-    whole = onednn.compiled(first, inputs, out, scratch, after, result, known)
-    if whole is not None:
-        return whole
+    mark = scratch.mark
+    if few_rows.calls_of(first, inputs, out, scratch) is None:
+        whole = onednn.compiled(first, inputs, out, scratch, after, result, known)
+        if whole is not None:
+            return whole
+    scratch.mark = mark
     read = {value for op in after for value in op.inputs}
     sides = {value: array for value, array in known.items() if value in read}
     if any(array.shape != out.shape for array in sides.values()):
@@ -251,7 +255,10 @@ def _product(
     op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
 ) -> list[Call]:
     mark = scratch.mark
-    calls = onednn.compiled(op, inputs, out, scratch)
+    calls = few_rows.calls_of(op, inputs, out, scratch)
+    if calls is None:
+        scratch.mark = mark
+        calls = onednn.compiled(op, inputs, out, scratch)
     if calls is None:
         scratch.mark = mark
         calls = strips.calls_of(op, inputs, out, scratch)
