@@ -40,8 +40,8 @@ from ...analysis.loops import counter, only_writer
 from ...analysis.scans import Put, before_reshapes, extended, stacks
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import value_bytes
-from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.callbacks import has_side_effect
+from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.indexing import DynamicSliceOp
 from ...dialects.tgraph.shaping import ReshapeOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
