@@ -120,6 +120,24 @@ def convolutions(x: Any, w: Any, u: Any) -> Any:
     return jax.value_and_grad(net, (0, 1))(w, u)
 
 
+def depthwise(x: Any, w: Any) -> Any:
+    """The gradient of two depthwise convolutions, which has a group for each batch."""
+
+    def net(w: Any) -> Any:
+        h = x
+        for window in w:
+            names = ("NHWC", "HWIO", "NHWC")
+            h = jax.lax.conv_general_dilated(
+                *(h, window, (1, 1), "SAME"),
+                dimension_numbers=names,
+                feature_group_count=x.shape[-1],
+            )
+            h = jnp.tanh(h)
+        return (h * h).sum()
+
+    return jax.grad(net)(w)
+
+
 def pooling(x: Any, w: Any) -> Any:
     def net(w: Any) -> Any:
         h = jnp.tanh(x * w)
@@ -212,6 +230,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         convolutions,
         [normal(4, 6, 6, 2), normal(3, 3, 2, 4), normal(4, 2)],
     ),
+    "depthwise": (depthwise, [normal(8, 4, 4, 3), normal(2, 3, 3, 1, 3)]),
     "pooling": (pooling, [normal(4, 6, 6), normal(1, 6, 6)]),
     "layer_norms": (layer_norms, [normal(4, 6), normal(1, 6)]),
     "reductions": (reductions, [normal(8, 3)]),
@@ -385,6 +404,7 @@ def shape(*sizes: int, dtype: str = "float32") -> Any:
         (causal_attention, [shape(8, 4096, 64)] * 3, 8 * 4096 * 4096),
         (rows, [shape(4096, 512), shape(6, 512)], 2_000_000),
         (nearest, [shape(1024, 32), shape(2048, 32)], 300_000),
+        (depthwise, [shape(8, 64, 64, 16), shape(2, 3, 3, 1, 16)], 1 << 20),
         (upsampled, [shape(16, 32, 32, 16), shape(3, 3, 16, 3)], 400_000),
         (
             embedding_bag,
