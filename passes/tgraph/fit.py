@@ -38,7 +38,7 @@ pass would meet these bytes as a budget.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from sys import maxsize
 
 from xdsl.context import Context
@@ -199,10 +199,7 @@ class Lowerings:
     def _search(self, budget: int) -> Iterator[Candidate]:
         """Yields the candidates for `budget`, until no other can be better."""
         tried: list[Candidate] = []
-        for what, passes in self._ways(budget):
-            found = self._found(what, passes)
-            if found is None:
-                break
+        for found in self._ways(budget):
             tried.append(found)
             yield found
             if found.bytes <= budget and found.time <= tried[0].time:
@@ -212,47 +209,62 @@ class Lowerings:
             if best.bytes <= budget and best.time <= start.time:
                 return
             after = "" if start is tried[0] else f" after {start.what}"
-            for found in self._lowered(start.module, after, budget):
+            for found in self._lowered(start, after, budget):
                 tried.append(found)
                 yield found
 
-    def _found(self, what: str, passes: Sequence[ModulePass]) -> Candidate | None:
-        """The program after `passes`, which all budgets share, cached by `what`."""
-        if what not in self._known:
-            self._known[what] = self._candidates.run(what, self._given, passes)
-        return self._known[what]
+    def _run(
+        self, what: str, start: Candidate | None, passes: Sequence[ModulePass]
+    ) -> Candidate | None:
+        """The candidate that the passes make of `start`, or of the given program."""
+        module = start.module if start else self._given
+        found = self._candidates.run(what, module, passes)
+        if found and start:
+            found = replace(found, remarks=[*start.remarks, *found.remarks])
+        return found
 
-    def _ways(self, budget: int) -> Iterator[tuple[str, Sequence[ModulePass]]]:
-        """Yields named sequences of passes: fast programs first, then smaller ones."""
+    def _ways(self, budget: int) -> Iterator[Candidate]:
+        """Yields candidates until the time is up: fast ones first, then smaller ones.
+        Budgets share those whose names do not depend on the budget."""
         fit, placing = self._fit, self._placing
+        tiling: list[ModulePass] = [TGraphTile(**placing)] if fit.tiles else []
+        usual = [TGraphPackMasks(**placing), TGraphRematerialize(**placing)]
 
-        def ordered(
-            mode: str = "relay", keep_peak: bool = True, effort: float = fit.effort
-        ) -> Sequence[ModulePass]:
+        def ordered(mode: str = "relay", keep_peak: bool = True) -> list[ModulePass]:
             return [
                 TGraphEliminateAssigns(),
                 TGraphFuse(mode, keep_peak=keep_peak),
                 TGraphSinkConcatenations(),
-                TGraphSchedule(effort, alignment=fit.alignment),
+                TGraphSchedule(fit.effort, alignment=fit.alignment),
             ]
 
-        yield "larger groups", ordered(keep_peak=False)
-        yield "fusion and order", ordered()
-        tiling: list[ModulePass] = [TGraphTile(**placing)] if fit.tiles else []
+        given, order, tiled = "", "fusion and order", "tiles"
+        ways: list[tuple[str, str, list[ModulePass]]] = [
+            ("larger groups", given, ordered(keep_peak=False)),
+            (order, given, ordered()),
+        ]
         if fit.tiles:
-            yield "tiles", [*ordered(), *tiling]
-        usual = [TGraphPackMasks(**placing), TGraphRematerialize(**placing)]
-        yield "cheap recomputation", [*ordered(), *tiling, *usual]
+            ways.append((tiled, order, tiling))
+        ways.append(("cheap recomputation", tiled if fit.tiles else order, usual))
         if fit.effort < LONG_EFFORT:
-            yield "a longer search", [*ordered(effort=LONG_EFFORT), *tiling]
+            again = TGraphSchedule(LONG_EFFORT, alignment=fit.alignment)
+            ways.append(("a longer search", order, [again, *tiling]))
         for mode, what in (("nnvm", "smaller groups"), ("none", "no groups")):
-            yield what, [*ordered(mode), *tiling]
+            ways.append((what, given, [*ordered(mode), *tiling]))
         if fit.tiles:
             for what, (tiles, slowdown, bytes) in _tilings(budget).items():
-                tiled = TGraphTile(tiles, slowdown, bytes, **placing)
-                yield what, [*ordered(), tiled]
+                more = TGraphTile(tiles, slowdown, bytes, **placing)
+                ways.append((what, order, [more]))
+        for what, start, passes in ways:
+            if what not in self._known:
+                self._known[what] = self._run(what, self._known.get(start), passes)
+            if (found := self._known[what]) is None:
+                return
+            yield found
 
-    def _lowered(self, start: ModuleOp, after: str, budget: int) -> Iterator[Candidate]:
+    def _lowered(
+        self, start: Candidate, after: str, budget: int
+    ) -> Iterator[Candidate]:
         """Yields versions of `start` that are lowered toward the budget by
         recomputation, slices, and copies."""
         fit = self._fit
@@ -271,7 +283,7 @@ class Lowerings:
             is_last_resort = len(passes) > 1
             if fits and is_last_resort:
                 break
-            if found := self._candidates.run(what, start, passes):
+            if found := self._run(what, start, passes):
                 fits |= found.bytes <= budget
                 yield found
 
