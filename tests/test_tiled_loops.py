@@ -15,16 +15,16 @@ from modules import run
 from programs import Program, programs
 from sampling import examples
 from tiling import loop_at, loops_of, with_loop
-from xdsl.dialects.builtin import ModuleOp, i8
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i8, i32
 from xdsl.ir import Block, Operation
 from xdsl.transforms.canonicalize import CanonicalizePass
 
 import tensorplan
 from tensorplan.analysis.functions import tensor_functions
-from tensorplan.dialects.tgraph.base import tensor_type_of
+from tensorplan.dialects.tgraph.base import TILES, tensor_type_of
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
-from tensorplan.dialects.tgraph.structure import FusionOp
+from tensorplan.dialects.tgraph.structure import FusionOp, WhileOp
 from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
 from tensorplan.passes.tgraph.schedule import TGraphSchedule
 from tensorplan.passes.tgraph.tile import TGraphTile
@@ -444,6 +444,15 @@ def test_budget_makes_tiles_smaller() -> None:
     planned = tensorplan.plan(model, budget="160KiB")
     (pool,) = tensorplan.report(planned)["pools"]
     assert pool["bytes"] <= 160 * 1024
+
+
+@pytest.mark.parametrize(("budget", "tiles"), [("13MiB", 2), ("7MiB", 4)])
+def test_budget_is_met_with_the_fewest_tiles(budget: str, tiles: int) -> None:
+    module = tensorplan.from_jax(chain, shape(8192, 256), shape(256, 256)).module
+    tile = TGraphTile(1, max_slowdown=2.0, budget=budget)
+    tiled = run(module, ConvertStablehloToTGraph(), *READY, tile)
+    loops = [op for op in tiled.walk() if isinstance(op, WhileOp)]
+    assert [loop.attributes[TILES] for loop in loops] == [IntegerAttr(tiles, i32)]
 
 
 def gravity(x: Any, mass: Any) -> Any:

@@ -10,8 +10,9 @@ program:
  * masks as bits, and recomputing cheap values, as in the default sequence;
  * a longer search for an order, which costs nothing at run time;
  * other fusions: NNVM's, or none if a group keeps its operands live for too long;
- * more and slower tiles for chains with a wide middle, and loops over tiles of several
-   sizes, such as the budget and a fourth of it.
+ * more and slower tiles for chains with a wide middle, loops over tiles of several
+   sizes, such as the budget and a fourth of it, and as few loops and tiles as meet the
+   budget.
 
 It drops every version that another one beats in both time and bytes. It then lowers
 each remaining version further, as far as the budget requires:
@@ -58,6 +59,9 @@ from .shared.candidates import Candidate, Candidates, undominated
 from .sink_concatenations import TGraphSinkConcatenations
 from .tile import TGraphTile
 from .tiling.loop_search import IN_CACHE
+
+ORDERED = "fusion and order"
+"""The candidate from which those with tiles start."""
 
 LONG_EFFORT = 1.0
 """The effort of a longer search for an order."""
@@ -204,6 +208,11 @@ class Lowerings:
             yield found
             if found.bytes <= budget and found.time <= tried[0].time:
                 return
+        if self._fit.tiles and (ordered := self._known.get(ORDERED)):
+            few = TGraphTile(1, MANY[1], budget=budget, **self._placing)
+            if found := self._run("loops over few tiles", ordered, [few]):
+                tried.append(found)
+                yield found
         for start in undominated(tried):
             best = _best(tried, budget)
             if best.bytes <= budget and best.time <= start.time:
@@ -238,7 +247,7 @@ class Lowerings:
                 TGraphSchedule(fit.effort, alignment=fit.alignment),
             ]
 
-        given, order, tiled = "", "fusion and order", "tiles"
+        given, order, tiled = "", ORDERED, "tiles"
         ways: list[tuple[str, str, list[ModulePass]]] = [
             ("larger groups", given, ordered(keep_peak=False)),
             (order, given, ordered()),
