@@ -237,7 +237,7 @@ class Lowerings:
         Budgets share those whose names do not depend on the budget."""
         fit, placing = self._fit, self._placing
         tiling: list[ModulePass] = [TGraphTile(**placing)] if fit.tiles else []
-        usual = [TGraphPackMasks(**placing), TGraphRematerialize(**placing)]
+        masks, again = TGraphPackMasks(**placing), TGraphRematerialize(**placing)
 
         def ordered(mode: str = "relay", keep_peak: bool = True) -> list[ModulePass]:
             return [
@@ -254,10 +254,12 @@ class Lowerings:
         ]
         if fit.tiles:
             ways.append((tiled, order, tiling))
-        ways.append(("cheap recomputation", tiled if fit.tiles else order, usual))
+        ways.append(
+            ("cheap recomputation", tiled if fit.tiles else order, [masks, again])
+        )
         if fit.effort < LONG_EFFORT:
-            again = TGraphSchedule(LONG_EFFORT, alignment=fit.alignment)
-            ways.append(("a longer search", order, [again, *tiling]))
+            longer = TGraphSchedule(LONG_EFFORT, alignment=fit.alignment)
+            ways.append(("a longer search", order, [longer, *tiling]))
         for mode, what in (("nnvm", "smaller groups"), ("none", "no groups")):
             ways.append((what, given, [*ordered(mode), *tiling]))
         if fit.tiles:

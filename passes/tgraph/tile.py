@@ -283,7 +283,7 @@ class TGraphTile(OptionalPass, Placing):
         share: the share of a block's time that recomputing values may take.
         """
         has_tried = False
-        enough, saving = before * 9 // 10, inf
+        budget, enough, saving = 0, before * 9 // 10, inf
         if self.budget is not None:
             budget = Budget(self.budget).bytes_allowed
             enough, saving = before - 1, before - budget
