@@ -133,10 +133,11 @@ REORDERED_PER_NS = 40
 convolution between channels first and the layout of its kernels. Measured: 29 to 63 in
 the caches of a Xeon."""
 
-FEATURE_PER_NS, WIDE_FEATURE_PER_NS = 40, 10
+FEATURE_PER_NS, WIDE_FEATURE_PER_NS = 40, 20
 """FLOPs per nanosecond, on one core, of convolutions with one feature per group, which
 have one product for each element that they load; and of gradients of their weights if
-the window is wider than `WIDE`, for which a library has no kernel."""
+the window is wider than `WIDE`, for which a library has no kernel. Measured for the
+latter: 15 to 40, the more the smaller the batch."""
 
 WIDE = 3
 """The most elements of a window along a dimension that a library's kernel supports."""

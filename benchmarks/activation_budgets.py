@@ -339,10 +339,9 @@ def of_tensorplan(step: Any, x: Any, points: int, measure: bool) -> Sequence[Poi
         model, points=points, workspaces="native", measure=measure
     )
     for point in curve:
-        plan = tensorplan.plan(model, budget=point.budget, workspaces="native")
-        run = tensorplan.compile(plan)
-        arenas = sum(pool["bytes"] for pool in tensorplan.report(plan)["pools"])
-        bytes = given + arenas + run.scratch_bytes
+        assert point.planned is not None
+        run = tensorplan.compile(point.planned)
+        bytes = given + point.bytes + run.scratch_bytes
         call = partial(run, x.numpy())
         found.append(Point(point.change, bytes, call, point.time / 1e6))
     return found

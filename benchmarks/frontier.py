@@ -12,6 +12,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import cast
 
 # NumPy reads these variables when it is imported.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TENSORPLAN_THREADS"):
@@ -37,7 +38,7 @@ def program(name: str) -> tensorplan.Model:
 def report(name: str, points: int) -> None:
     model = program(name)
     found = tensorplan.frontier(model, points=points)
-    plans = [tensorplan.plan(model, budget=point.budget).module for point in found]
+    plans = [cast(tensorplan.Model, point.planned).module for point in found]
     times = [measured_time(plan, threads=1) / 1e6 for plan in plans]
     print(f"{name}\n{HEAD[0]:>12}", *(f"{title:>10}" for title in HEAD[1:]))
     for point, measured in zip(found, times, strict=True):

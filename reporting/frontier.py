@@ -7,8 +7,9 @@ bytes      time   longer  plan-pipeline{budget=...}
 
 Each point is the plan for a budget. The first point is the plan without tiles and
 recomputation, which is fast but may need many bytes. The last point has the fewest
-bytes that the search finds. Each budget in between bisects the widest remaining gap.
-The frontier omits a plan that needs at least as many bytes as another and is no faster.
+bytes that the search finds. Each budget in between is the geometric mean of the ends of
+the gap with the largest ratio, because curves often span a factor of ten. The frontier
+omits a plan that needs at least as many bytes as another and is no faster.
 Times are either estimated from types, and thus the same on every machine, or measured
 on this machine. Estimates use a few rates, which do not capture how the shape of a
 kernel affects its time.
@@ -19,6 +20,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
+from math import isqrt
 from typing import TYPE_CHECKING, cast
 
 from xdsl.context import Context
@@ -42,7 +44,8 @@ if TYPE_CHECKING:
 POINTS = 20
 
 FINE = 2
-"""Gaps are bisected until they are at most `(high - low) / (FINE * points)` bytes."""
+"""Gaps are bisected until the ratio of their ends is at most the `FINE * points`-th
+root of the ratio of most to fewest bytes."""
 
 ROUNDS = 3
 """The number of rounds in which all plans are measured in turn. With several rounds,
@@ -123,18 +126,18 @@ def _points(planner: "_Planner", points: int) -> Iterator[FrontierPoint]:
         point = planner.plan(budget)
         if point.bytes <= budget:
             yield point
-    fine = max((high - low) // (FINE * points), 1)
-    gaps = [(low - high, low, high)]
+    fine = (high / max(low, 1)) ** (1 / (FINE * points))
+    gaps = [(-high / max(low, 1), low, high)]
     while gaps:
-        width, low, high = heappop(gaps)
-        if -width <= fine:
-            break
-        middle = (low + high) // 2
+        ratio, low, high = heappop(gaps)
+        middle = isqrt(low * high)
+        if -ratio <= fine or middle in (low, high):
+            continue
         point = planner.plan(middle)
         if point.bytes <= middle:
             yield point
-            heappush(gaps, (low - point.bytes, low, point.bytes))
-        heappush(gaps, (middle - high, middle, high))
+            heappush(gaps, (-point.bytes / max(low, 1), low, point.bytes))
+        heappush(gaps, (-high / middle, middle, high))
 
 
 class _Planner:

@@ -618,27 +618,27 @@ def test_convolution_of_one_feature(seed: int, monkeypatch: pytest.MonkeyPatch) 
 
 
 WIDE_DEPTHWISE = [
-    ("fb01_io01->fb01", 1, 1, True),
-    ("fb01_oi01->01fb", 1, 2, True),
-    ("bf01_io01->0bf1", 2, 1, True),
-    ("f01b_i01o->01bf", 1, 1, False),
+    ("fb01_io01->fb01", 1, 1),
+    ("fb01_oi01->01fb", 1, 2),
+    ("bf01_io01->0bf1", 2, 1),
+    ("fb01_i01o->01bf", 1, 1),
+    ("f01b_i01o->01bf", 1, 1),
 ]
-"""The labels, the stride and the dilation of a window, and whether a loop nest computes
-the convolution."""
+"""The labels, the stride and the dilation of a window."""
 
 
-@pytest.mark.parametrize(("labels", "stride", "apart", "is_nest"), WIDE_DEPTHWISE)
+@pytest.mark.parametrize(("labels", "stride", "apart"), WIDE_DEPTHWISE)
 def test_loop_nests_of_gradients_of_depthwise_weights(
-    labels: str, stride: int, apart: int, is_nest: bool, monkeypatch: pytest.MonkeyPatch
+    labels: str, stride: int, apart: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In some of the layouts that `check` chooses, rows of the images are contiguous,
+    and those of the result's gradient are or are not."""
     found = record_loop_nests(monkeypatch)
     test_gradient_of_depthwise_weights(labels, stride, apart)
-    assert any(found) == (is_nest and llvm.is_available())
+    assert any(found) == llvm.is_available()
 
 
-@pytest.mark.parametrize(
-    ("labels", "stride", "apart"), [case[:3] for case in WIDE_DEPTHWISE]
-)
+@pytest.mark.parametrize(("labels", "stride", "apart"), WIDE_DEPTHWISE)
 def test_gradient_of_depthwise_weights(labels: str, stride: int, apart: int) -> None:
     rng = np.random.default_rng(len(labels) + stride)
     images, result = labels.split("->")

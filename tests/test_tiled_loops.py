@@ -15,16 +15,16 @@ from modules import run
 from programs import Program, programs
 from sampling import examples
 from tiling import loop_at, loops_of, with_loop
-from xdsl.dialects.builtin import ModuleOp, i8
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i8, i32
 from xdsl.ir import Block, Operation
 from xdsl.transforms.canonicalize import CanonicalizePass
 
 import tensorplan
 from tensorplan.analysis.functions import tensor_functions
-from tensorplan.dialects.tgraph.base import tensor_type_of
+from tensorplan.dialects.tgraph.base import TILES, tensor_type_of
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
-from tensorplan.dialects.tgraph.structure import FusionOp
+from tensorplan.dialects.tgraph.structure import FusionOp, WhileOp
 from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
 from tensorplan.passes.tgraph.schedule import TGraphSchedule
 from tensorplan.passes.tgraph.tile import TGraphTile
@@ -120,6 +120,24 @@ def convolutions(x: Any, w: Any, u: Any) -> Any:
     return jax.value_and_grad(net, (0, 1))(w, u)
 
 
+def depthwise(x: Any, w: Any) -> Any:
+    """The gradient of two depthwise convolutions, which has a group for each batch."""
+
+    def net(w: Any) -> Any:
+        h = x
+        for window in w:
+            names = ("NHWC", "HWIO", "NHWC")
+            h = jax.lax.conv_general_dilated(
+                *(h, window, (1, 1), "SAME"),
+                dimension_numbers=names,
+                feature_group_count=x.shape[-1],
+            )
+            h = jnp.tanh(h)
+        return (h * h).sum()
+
+    return jax.grad(net)(w)
+
+
 def pooling(x: Any, w: Any) -> Any:
     def net(w: Any) -> Any:
         h = jnp.tanh(x * w)
@@ -212,6 +230,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         convolutions,
         [normal(4, 6, 6, 2), normal(3, 3, 2, 4), normal(4, 2)],
     ),
+    "depthwise": (depthwise, [normal(8, 4, 4, 3), normal(2, 3, 3, 1, 3)]),
     "pooling": (pooling, [normal(4, 6, 6), normal(1, 6, 6)]),
     "layer_norms": (layer_norms, [normal(4, 6), normal(1, 6)]),
     "reductions": (reductions, [normal(8, 3)]),
@@ -385,6 +404,7 @@ def shape(*sizes: int, dtype: str = "float32") -> Any:
         (causal_attention, [shape(8, 4096, 64)] * 3, 8 * 4096 * 4096),
         (rows, [shape(4096, 512), shape(6, 512)], 2_000_000),
         (nearest, [shape(1024, 32), shape(2048, 32)], 300_000),
+        (depthwise, [shape(8, 64, 64, 16), shape(2, 3, 3, 1, 16)], 1 << 20),
         (upsampled, [shape(16, 32, 32, 16), shape(3, 3, 16, 3)], 400_000),
         (
             embedding_bag,
@@ -424,6 +444,15 @@ def test_budget_makes_tiles_smaller() -> None:
     planned = tensorplan.plan(model, budget="160KiB")
     (pool,) = tensorplan.report(planned)["pools"]
     assert pool["bytes"] <= 160 * 1024
+
+
+@pytest.mark.parametrize(("budget", "tiles"), [("13MiB", 2), ("7MiB", 4)])
+def test_budget_is_met_with_the_fewest_tiles(budget: str, tiles: int) -> None:
+    module = tensorplan.from_jax(chain, shape(8192, 256), shape(256, 256)).module
+    tile = TGraphTile(1, max_slowdown=2.0, budget=budget)
+    tiled = run(module, ConvertStablehloToTGraph(), *READY, tile)
+    loops = [op for op in tiled.walk() if isinstance(op, WhileOp)]
+    assert [loop.attributes[TILES] for loop in loops] == [IntegerAttr(tiles, i32)]
 
 
 def gravity(x: Any, mass: Any) -> Any:

@@ -35,7 +35,8 @@ func.func @in_the_body(%x: tensor<256x256xf32>, %w: tensor<256x256xf32>) -> tens
   func.return %y : tensor<256x256xf32>
 }
 
-// Lowering one of two loops at the peak would not lower the peak.
+// Lowering one of two loops at the peak would not lower the peak. The second loop is one
+// over tiles.
 // CHECK-LABEL: func.func @in_two_bodies
 // CHECK:         tgraph.recomputed
 // CHECK:         tgraph.while
@@ -62,7 +63,7 @@ func.func @in_two_bodies(%x: tensor<256x256xf32>, %w: tensor<256x256xf32>) -> te
     tgraph.assign %t, %d : tensor<256x256xf32>
     tgraph.yield
   }
-  %n2, %y2 = tgraph.while %zero, %y, %w : (tensor<i32>, tensor<256x256xf32>, tensor<256x256xf32>) -> (tensor<i32>, tensor<256x256xf32>) {
+  %n2, %y2 = tgraph.while %zero, %y, %w {tgraph.tiles = 4 : i32} : (tensor<i32>, tensor<256x256xf32>, tensor<256x256xf32>) -> (tensor<i32>, tensor<256x256xf32>) {
   ^condition(%i: !tgraph.variable<tensor<i32>>, %t: !tgraph.variable<tensor<256x256xf32>>, %m: tensor<256x256xf32>):
     %at = tgraph.read %i : tensor<i32>
     %four = tgraph.constant<4 : i32> : tensor<i32>

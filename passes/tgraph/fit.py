@@ -10,8 +10,9 @@ program:
  * masks as bits, and recomputing cheap values, as in the default sequence;
  * a longer search for an order, which costs nothing at run time;
  * other fusions: NNVM's, or none if a group keeps its operands live for too long;
- * more and slower tiles for chains with a wide middle, and loops over tiles of several
-   sizes, such as the budget and a fourth of it.
+ * more and slower tiles for chains with a wide middle, loops over tiles of several
+   sizes, such as the budget and a fourth of it, and as few loops and tiles as meet the
+   budget.
 
 It drops every version that another one beats in both time and bytes. It then lowers
 each remaining version further, as far as the budget requires:
@@ -38,7 +39,7 @@ pass would meet these bytes as a budget.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from sys import maxsize
 
 from xdsl.context import Context
@@ -58,6 +59,9 @@ from .shared.candidates import Candidate, Candidates, undominated
 from .sink_concatenations import TGraphSinkConcatenations
 from .tile import TGraphTile
 from .tiling.loop_search import IN_CACHE
+
+ORDERED = "fusion and order"
+"""The candidate from which those with tiles start."""
 
 LONG_EFFORT = 1.0
 """The effort of a longer search for an order."""
@@ -199,60 +203,79 @@ class Lowerings:
     def _search(self, budget: int) -> Iterator[Candidate]:
         """Yields the candidates for `budget`, until no other can be better."""
         tried: list[Candidate] = []
-        for what, passes in self._ways(budget):
-            found = self._found(what, passes)
-            if found is None:
-                break
+        for found in self._ways(budget):
             tried.append(found)
             yield found
             if found.bytes <= budget and found.time <= tried[0].time:
                 return
+        if self._fit.tiles and (ordered := self._known.get(ORDERED)):
+            few = TGraphTile(1, MANY[1], budget=budget, **self._placing)
+            if found := self._run("loops over few tiles", ordered, [few]):
+                tried.append(found)
+                yield found
         for start in undominated(tried):
             best = _best(tried, budget)
             if best.bytes <= budget and best.time <= start.time:
                 return
             after = "" if start is tried[0] else f" after {start.what}"
-            for found in self._lowered(start.module, after, budget):
+            for found in self._lowered(start, after, budget):
                 tried.append(found)
                 yield found
 
-    def _found(self, what: str, passes: Sequence[ModulePass]) -> Candidate | None:
-        """The program after `passes`, which all budgets share, cached by `what`."""
-        if what not in self._known:
-            self._known[what] = self._candidates.run(what, self._given, passes)
-        return self._known[what]
+    def _run(
+        self, what: str, start: Candidate | None, passes: Sequence[ModulePass]
+    ) -> Candidate | None:
+        """The candidate that the passes make of `start`, or of the given program."""
+        module = start.module if start else self._given
+        found = self._candidates.run(what, module, passes)
+        if found and start:
+            found = replace(found, remarks=[*start.remarks, *found.remarks])
+        return found
 
-    def _ways(self, budget: int) -> Iterator[tuple[str, Sequence[ModulePass]]]:
-        """Yields named sequences of passes: fast programs first, then smaller ones."""
+    def _ways(self, budget: int) -> Iterator[Candidate]:
+        """Yields candidates until the time is up: fast ones first, then smaller ones.
+        Budgets share those whose names do not depend on the budget."""
         fit, placing = self._fit, self._placing
+        tiling: list[ModulePass] = [TGraphTile(**placing)] if fit.tiles else []
+        masks, again = TGraphPackMasks(**placing), TGraphRematerialize(**placing)
 
-        def ordered(
-            mode: str = "relay", keep_peak: bool = True, effort: float = fit.effort
-        ) -> Sequence[ModulePass]:
+        def ordered(mode: str = "relay", keep_peak: bool = True) -> list[ModulePass]:
             return [
                 TGraphEliminateAssigns(),
                 TGraphFuse(mode, keep_peak=keep_peak),
                 TGraphSinkConcatenations(),
-                TGraphSchedule(effort, alignment=fit.alignment),
+                TGraphSchedule(fit.effort, alignment=fit.alignment),
             ]
 
-        yield "larger groups", ordered(keep_peak=False)
-        yield "fusion and order", ordered()
-        tiling: list[ModulePass] = [TGraphTile(**placing)] if fit.tiles else []
+        given, order, tiled = "", ORDERED, "tiles"
+        ways: list[tuple[str, str, list[ModulePass]]] = [
+            ("larger groups", given, ordered(keep_peak=False)),
+            (order, given, ordered()),
+        ]
         if fit.tiles:
-            yield "tiles", [*ordered(), *tiling]
-        usual = [TGraphPackMasks(**placing), TGraphRematerialize(**placing)]
-        yield "cheap recomputation", [*ordered(), *tiling, *usual]
+            ways.append((tiled, order, tiling))
+        ways.append(
+            ("cheap recomputation", tiled if fit.tiles else order, [masks, again])
+        )
         if fit.effort < LONG_EFFORT:
-            yield "a longer search", [*ordered(effort=LONG_EFFORT), *tiling]
+            longer = TGraphSchedule(LONG_EFFORT, alignment=fit.alignment)
+            ways.append(("a longer search", order, [longer, *tiling]))
         for mode, what in (("nnvm", "smaller groups"), ("none", "no groups")):
-            yield what, [*ordered(mode), *tiling]
+            ways.append((what, given, [*ordered(mode), *tiling]))
         if fit.tiles:
             for what, (tiles, slowdown, bytes) in _tilings(budget).items():
-                tiled = TGraphTile(tiles, slowdown, bytes, **placing)
-                yield what, [*ordered(), tiled]
+                more = TGraphTile(tiles, slowdown, bytes, **placing)
+                ways.append((what, order, [more]))
+        for what, start, passes in ways:
+            if what not in self._known:
+                self._known[what] = self._run(what, self._known.get(start), passes)
+            if (found := self._known[what]) is None:
+                return
+            yield found
 
-    def _lowered(self, start: ModuleOp, after: str, budget: int) -> Iterator[Candidate]:
+    def _lowered(
+        self, start: Candidate, after: str, budget: int
+    ) -> Iterator[Candidate]:
         """Yields versions of `start` that are lowered toward the budget by
         recomputation, slices, and copies."""
         fit = self._fit
@@ -271,7 +294,7 @@ class Lowerings:
             is_last_resort = len(passes) > 1
             if fits and is_last_resort:
                 break
-            if found := self._candidates.run(what, start, passes):
+            if found := self._run(what, start, passes):
                 fits |= found.bytes <= budget
                 yield found
 

@@ -57,7 +57,7 @@ from ...analysis.functions import is_tensor, tensor_functions
 from ...analysis.memory_graph import MemoryGraph, memory_graph
 from ...dialects.diagnostics import LocatedError, held_back, remark, say
 from ...dialects.memory import overwritable
-from ...dialects.tgraph.base import TILES, TensorOp, tensor_type_of, typical_bytes
+from ...dialects.tgraph.base import TensorOp, tensor_type_of, typical_bytes
 from ...dialects.tgraph.callbacks import may_repeat
 from ...dialects.tgraph.structure import IfOp, RegionOp, WhileOp
 from ...planning import deadline
@@ -208,7 +208,7 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
         for at, op in enumerate(memory.ops):
             over = {d: live[d][at] - limits[d] for d in live if d in limits}
             over = {device: bytes for device, bytes in over.items() if bytes > 0}
-            if not over or not isinstance(op, WhileOp | IfOp) or TILES in op.attributes:
+            if not over or not isinstance(op, WhileOp | IfOp):
                 continue
             blocks = [r.block for r in op.regions if is_static_block(r.block)]
             peaks = [live_peaks(inner, self.alignment) for inner in blocks]

@@ -80,6 +80,9 @@ contractions, so that networks of small contractions are tiled, too; tgraph-fit 
 it. A loop is assumed to be one native call, in which operations start faster. For
 loops, the limit is several times as high, depending on how often they halve the bytes.
 
+With a budget, the pass writes only as many loops as the budget requires, with the
+fewest tiles that suffice according to the estimate.
+
 Needs: level 1, in the order in which the program will run: after tgraph-schedule.
 Leaves: level 1.
 Does not: cut into unequal tiles; tile windows in the sliced form; put windows into
@@ -89,7 +92,7 @@ operations have streams, which could run the tiles in parallel.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log2
+from math import inf, log2
 from typing import NamedTuple
 
 from xdsl.context import Context
@@ -136,6 +139,9 @@ MAX_OVERESTIMATE = 2.5
 """The multiple of the needed bytes above which an estimate rules out loops: no estimate
 has been seen that was too high by this factor."""
 
+LESS = 1.25
+"""The factor by which the estimate has to fall further below a peak if it is wrong."""
+
 SMALL = 4
 """The multiple of `tile_bytes` up to which a tile in a loop is not cut into slices."""
 
@@ -174,8 +180,8 @@ class TGraphTile(OptionalPass, Placing):
     tile_bytes: the bytes that a tile in a loop may use, by default half of a core's L2
         cache; 0 disables loops.
     effort: the effort of tgraph-schedule inside and around loops.
-    budget: the bytes that each arena may have, such as 64MiB: slices are then chosen to
-        meet it in the least time, or to come as close to it as possible.
+    budget: the bytes that each arena may have, such as 64MiB: slices and loops are then
+        chosen to meet it in the least time, or to come as close to it as possible.
     """
 
     name = "tgraph-tile"
@@ -270,27 +276,31 @@ class TGraphTile(OptionalPass, Placing):
         share: float,
     ) -> tuple[_Looped | None, bool]:
         """Returns a copy of a function with loops that takes a tenth fewer bytes than
-        `before`, or None; and whether loops that recompute values were considered.
+        `before`, or as few as the budget requires, or None; and whether loops that
+        recompute values were considered.
 
         untiled: the bytes of `given`, with whose time loops are compared.
         share: the share of a block's time that recomputing values may take.
         """
         has_tried = False
-        enough = before * 9 // 10
+        budget, enough, saving = 0, before * 9 // 10, inf
+        if self.budget is not None:
+            budget = Budget(self.budget).bytes_allowed
+            enough, saving = before - 1, before - budget
+        found: _Looped | None = None
         took, coarser = 0, 1.0
         tried: Sequence[tuple[int, int]] = ()
         for _ in range(ROUNDS):
             copy = given.clone()
             bytes = int(coarser * self.tile_bytes)
-            done = write_loops(
-                copy, self.alignment, bytes, MAX_OVERESTIMATE * before, share
-            )
+            most = MAX_OVERESTIMATE * before
+            done = write_loops(copy, self.alignment, bytes, most, share, saving)
             loops, has_tried = done.loops, has_tried or done.has_tried
             sizes = [(loop.tiles, len(loop.members)) for loop in loops]
             if not loops:
                 break
             if sizes == tried:
-                coarser *= 2
+                coarser, saving = 2 * coarser, LESS * saving
                 continue
             tried = sizes
             module = ModuleOp([copy])
@@ -311,9 +321,14 @@ class TGraphTile(OptionalPass, Placing):
             allowed = _unseen(untiled, after) * self.max_slowdown
             if longer <= allowed:
                 tiles = [loop.tiles for loop in loops]
-                return _Looped(copy, after, tiles, done.repeated), has_tried
+                if found is None or after < found.bytes:
+                    found = _Looped(copy, after, tiles, done.repeated)
+                if self.budget is None or after <= budget:
+                    break
+                saving += after - budget
+                continue
             coarser *= max(longer / max(allowed, MIN_ALLOWED_SLOWDOWN), 2)
-        return None, has_tried
+        return found, has_tried
 
     def _cut(
         self, func: FuncOp, planned_bytes: PlannedBytes, bytes: int | None = None

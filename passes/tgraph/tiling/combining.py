@@ -30,7 +30,7 @@ def part(op: Operation, operand: int, along: int) -> Part | None:
         case DotGeneralOp() if along in op.contracting[operand]:
             place = op.contracting[operand].index(along)
             return Part([dims[place] for dims in op.contracting], "add")
-        case ConvolutionOp() if op.groups == 1:
+        case ConvolutionOp() if op.feature_group_count.value.data == 1:
             image, kernel, _ = op.labels
             if (image, kernel)[operand][along] == "fi"[operand]:
                 return Part([image.index("f"), kernel.index("i")], "add")

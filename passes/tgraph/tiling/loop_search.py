@@ -7,7 +7,7 @@ does not change. The result is therefore a proposal, which the caller has to mea
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
-from math import isqrt, prod
+from math import inf, isqrt, prod
 from typing import cast
 
 from xdsl.dialects.func import FuncOp
@@ -262,12 +262,19 @@ class Written:
 
 
 def write_loops(
-    func: FuncOp, alignment: int, tile_bytes: int, most: float, share: float = 0
+    func: FuncOp,
+    alignment: int,
+    tile_bytes: int,
+    most: float,
+    share: float = 0,
+    saving: float = inf,
 ) -> Written:
     """Takes the groups of a function apart and writes loops that lower its peak.
 
     tile_bytes: the bytes that a tile may need.
     share: the part of a block's time that computing values again may take.
+    saving: the bytes by which the peak has to be lower: loops then have the fewest
+        tiles that suffice.
 
     Returns no loops unless they lower the estimate for the function's block by a tenth,
     and to at most `most` bytes. Without loops, the caller has to discard `func`.
@@ -276,7 +283,9 @@ def write_loops(
     peaks: dict[Block, _Peaks] = {}
     for block in reversed(list(blocks_within(func.body.block))):
         if is_static_block(block):
-            estimates = _write(block, alignment, tile_bytes, done, peaks, most, share)
+            estimates = _write(
+                block, alignment, tile_bytes, done, peaks, most, share, saving
+            )
             peaks[block] = estimates
         else:
             live = live_bytes(block, alignment)
@@ -284,7 +293,9 @@ def write_loops(
         if peaks[block][1] > most:  # blocks around it need at least as much
             return replace(done, loops=[])
     without, peak = peaks[func.body.block]
-    if is_static_block(func.body.block) and peak * 10 > without * 9:
+    if is_static_block(func.body.block) and peak > max(
+        without * 9 // 10, without - saving
+    ):
         return replace(done, loops=[])  # the function's peak is somewhere else
     return done
 
@@ -297,6 +308,7 @@ def _write(
     peaks: Mapping[Block, _Peaks],
     most: float,
     share: float,
+    saving: float,
 ) -> _Peaks:
     """Adds loops to a block. Returns the estimates of its peak without and with loops.
     If the latter exceeds `most`, it is only a lower bound of the estimate.
@@ -322,13 +334,16 @@ def _write(
     sizes = {renamed.get(value, value): size for value, size in stored.items()}
     estimate = Estimate(block, sizes, without, took, repetitions.behind)
     peak = estimate.peak
+    target = max(peak - saving, 0)
     if inside != without:
         estimate = Estimate(block, sizes, inside, took, repetitions.behind)
     for _ in range(MOST_LOOPS):
+        if estimate.peak <= target:
+            break
         while repetitions.write(estimate.around, sizes, estimate.live_at_peaks()):
             estimate = Estimate(block, sizes, inside, took, repetitions.behind)
             done.has_tried = True
-        found = lowest(estimate, tile_bytes)
+        found = lowest(estimate, tile_bytes, target)
         if found is None:
             break
         if found.inside > most:  # further loops do not change that
@@ -347,14 +362,22 @@ def least_bytes(tile_bytes: int) -> int:
     return max(tile_bytes // FINER, 1)
 
 
-def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
+def lowest(estimate: Estimate, tile_bytes: int, target: float = 0) -> Proposal | None:
     """The loop with the lowest peak, if that is a tenth lower than without the loop, or
-    if the loop removes one of several peaks.
+    if the loop removes one of several peaks; or the loop that takes the least time to
+    start its tiles, of those whose peak is at most `target`.
 
     Values in the loop around another value are tried, too: the loops around them may
     have other members, and be the only ones that meet a budget.
     """
     best: Proposal | None = None
+    least: tuple[float, ...] = ()
+
+    def cost(found: Proposal) -> tuple[float, ...]:
+        if found.peak > target:
+            return 1, *found.bytes
+        return 0, found.loop.tiles * estimate.time_to_start(found.loop)
+
     for value in estimate.largest[:SEEDS]:
         seed = value.owner
         if isinstance(seed, Operation) and is_remade(seed):
@@ -366,14 +389,17 @@ def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
         is_small = estimate.sizes[value] < tile_bytes
         for dim in range(len(shape_of(seed.results[0]))):
             numbers = _numbers(seed.results[0], dim, tile_bytes)
+            if target and shape_of(seed.results[0])[dim] % 2 == 0:
+                numbers = [2, *(n for n in numbers if n > 2)]
             limit = best.peak if best else estimate.peak
             for found in _around(
-                estimate, seed, dim, tile_bytes, numbers, limit, is_small
+                estimate, seed, dim, tile_bytes, numbers, limit, is_small, target
             ):
-                if not estimate.is_lower(found.peak, found.peaks):
+                is_enough = found.peak <= target
+                if not is_enough and not estimate.is_lower(found.peak, found.peaks):
                     continue
-                if best is None or found.bytes < best.bytes:
-                    best = found
+                if best is None or cost(found) < least:
+                    best, least = found, cost(found)
     return best
 
 
@@ -396,6 +422,7 @@ def _around(
     numbers: Sequence[int],
     limit: int,
     is_small: bool,
+    target: float,
 ) -> Iterator[Proposal]:
     """Yields loops around `seed` along `dim`, with more and more tiles up to as many as
     needed. Stops when the bytes outside a loop, which more tiles do not change, are too
@@ -430,6 +457,7 @@ def _around(
         more = _enough(numbers, inside, max(tile_bytes, outside // A_SIXTH))
         finer = _enough(numbers, inside, max(tile_bytes // FINER, outside // A_SIXTH))
         more = max([more, *(n for n in numbers if n <= min(cheap, finer))])
+        more = next((n for n in numbers if max(live.during(n)) <= target), more)
         if loop.is_peeled:  # loops of smaller tiles have fewer members
             more = next((n for n in numbers if tiles < n <= more), tiles)
         tiles = more if more > tiles else None

@@ -7,7 +7,8 @@ feature, a loop nest sums up the windows of a vector of positions, and fuses the
 operations that follow. The gradient of the weights of a depthwise convolution has one
 feature per group, and its window is as large as the images; a loop nest sums up the
 products of vectors of both. If the window extends into the padding, the image is first
-copied into a buffer with zeros around it.
+copied into a buffer with zeros around it. Such a gradient also copies the gradient of
+the result if its rows are not contiguous.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,6 +62,10 @@ def as_sum(
         return None
     kernel = by_labels(inputs[1], op.labels[1], "o" + op.spatial + "i")
     image, calls = _windows(op, inputs[0], kernel.shape[1:], scratch)
+    if op.groups > 1 and kernel.strides[-2] != kernel.itemsize:
+        none = [0] * kernel.ndim
+        kernel, copied = _between_zeros(kernel, none, none, scratch)
+        calls += copied
     behind = (None,) * (len(op.labels[2]) - 1 - op.labels[2].index("f"))
     ahead = (slice(None),) * (kernel.ndim - 1)
     factors = image, np.broadcast_to(kernel[:, *behind, *ahead], image.shape)
@@ -146,7 +151,6 @@ def _is_wide_gradient(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
         and max(_result_sizes(op), default=0) > WIDE
         and kernel.shape[op.labels[1].index(last)] >= HALF
         and image.strides[op.labels[0].index(last)] == image.itemsize
-        and kernel.strides[op.labels[1].index(last)] == kernel.itemsize
     )
 
 
@@ -173,7 +177,9 @@ def _windows(
         before.append(max(dim.low, 0))
         after.append(max(end - size, 0))
         first.append(max(-dim.low, 0))
-    image, calls = _between_zeros(image, [*before, 0], [*after, 0], scratch)
+    calls: list[Call] = []
+    if any(before) or any(after):
+        image, calls = _between_zeros(image, [*before, 0], [*after, 0], scratch)
     image = image[*(slice(start, None) for start in first), :]
     batch, *along, feature = image.strides
     strides = (dim.stride for dim in window)
@@ -191,11 +197,10 @@ def _windows(
 def _between_zeros(
     image: Array, before: Sequence[int], after: Sequence[int], scratch: Scratch
 ) -> tuple[Array, list[Call]]:
-    """The image with zeros around it."""
-    if not any(before) and not any(after):
-        return image, []
-    sizes = [sum(each) for each in zip(before, image.shape, after, strict=True)]
-    padded = scratch.take(tuple(sizes), image.dtype)
+    """A copy of the image with zeros around it. The dimension before the last, which
+    has the features, is contiguous."""
+    *sizes, last, features = map(sum, zip(before, image.shape, after, strict=True))
+    padded = scratch.take((*sizes, features, last), image.dtype).swapaxes(-1, -2)
     inner = [
         slice(start, start + n) for start, n in zip(before, image.shape, strict=True)
     ]
