@@ -87,7 +87,10 @@ def _describe_parse_error(error: ParseError) -> str:
         message = "expected an element type such as f32"
     elif message == " in block definition":
         return _describe_open_region(span)
-    lines = [_at_span(span, "error", _house_style(message))]
+    message = _house_style(message)
+    if re.search(r"^expected|expected$", message) and re.fullmatch(r"\S+", span.text):
+        message += f", found {span.text!r}"
+    lines = [_at_span(span, "error", message)]
     if isinstance(error, MultipleSpansParseError):
         for other, note in error.refs:
             text = note or error.ref_text or "see here"
