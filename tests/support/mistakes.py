@@ -212,6 +212,7 @@ plan-solve nosuch.csv => no such file
 plan-solve folder => a folder without .csv or .tsv files
 plan-solve good.mlir => plan programs with plan-opt
 plan-solve empty.csv => there is no header, expected id,lower,upper,size
+plan-solve good.csv --strategy greedy => did you mean 'greedy-by-size'?
 plan-solve buffers.json => this is JSON, expected CSV: id,lower,upper,size
 plan-solve spaces.csv => expected id,lower,upper,size
 plan-solve header.csv => expected id,lower,upper,size
