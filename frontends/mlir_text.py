@@ -92,7 +92,7 @@ from ..dialects.tgraph.differentiation import MIRROR, RECOMPUTED
 from ..support.choices import suggest
 from .foreign import unregistered_op
 
-_MLIRS_DIALECTS = frozenset(
+MLIRS_DIALECTS = frozenset(
     "affine arith bufferization cf gpu index linalg math memref scf tensor "
     "vector".split()
 )
@@ -420,14 +420,14 @@ class MLIRTextParser(Parser):
 
     def _is_missing(self, name: str) -> bool:
         """Whether the operation `name` is of a dialect of MLIR, and xDSL lacks it."""
-        if name.partition(".")[0] not in _MLIRS_DIALECTS:
+        if name.partition(".")[0] not in MLIRS_DIALECTS:
             return False
         op_type = self.ctx.get_optional_op(name)
         return op_type is None or issubclass(op_type, UnregisteredOp)
 
     def _lacks_attribute(self, name: str) -> bool:
         """Whether the attribute `name` is of a dialect of MLIR, and xDSL lacks it."""
-        is_mlirs = name.partition(".")[0] in _MLIRS_DIALECTS and "." in name
+        is_mlirs = name.partition(".")[0] in MLIRS_DIALECTS and "." in name
         return is_mlirs and self.ctx.get_optional_attr(name) is None
 
     def _note_refused(self, op: Operation, reason: str) -> None:

@@ -103,6 +103,7 @@ def _unknown_operation(name: str) -> str:
     from xdsl.dialects import get_all_dialects as xdsl_dialects
 
     from ..dialects import get_all_dialects
+    from ..frontends.mlir_text import MLIRS_DIALECTS
 
     dialect, dot, _ = name.partition(".")
     if not dot:
@@ -112,6 +113,11 @@ def _unknown_operation(name: str) -> str:
         message += suggest(name, [op.name for op in factory().operations])
         if dialect in get_all_dialects():
             return message
+    if dialect in MLIRS_DIALECTS:
+        return (
+            f"{message}; lower it with mlir-opt to linalg on memrefs, or give the "
+            "generic form (mlir-opt -mlir-print-op-generic)"
+        )
     return (
         f"{message}; lower it with mlir-opt to linalg on memrefs, or give "
         "plan-opt --allow-unregistered-dialect and the generic form"

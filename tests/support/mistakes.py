@@ -45,6 +45,9 @@ def files(folder: Path) -> None:
         "parallel.mlir": "func.func @main() {\n  %c = arith.constant 1 : index\n"
         "  scf.parallel (%i) = (%c) to (%c) step (%c) {\n    scf.reduce\n  }\n"
         "  func.return\n}\n",
+        "realloc.mlir": "func.func @main(%a: memref<2xf32>) {\n"
+        "  %b = memref.realloc %a : memref<2xf32> to memref<4xf32>\n"
+        "  func.return\n}\n",
         "tosa.mlir": GOOD.replace("tgraph.maximum %p", "tosa.maximum %p"),
         "tosa_generic.mlir": "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n"
         '  %0 = "tosa.tanh"(%a) : (tensor<4xf32>) -> tensor<4xf32>\n'
@@ -159,6 +162,7 @@ plan-opt device.mlir => tgraph.devise is not known; did you mean 'tgraph.device'
 plan-opt kind.mlir => attribute 'dimensions' is missing
 plan-opt list.mlir => is [1 : i64], expected array<i64: ...>
 plan-opt unreturned.mlir => expected a terminator such as func.return
+plan-opt realloc.mlir => give the generic form (mlir-opt -mlir-print-op-generic)
 plan-opt parallel.mlir => mlir-opt -mlir-print-op-generic
 plan-opt element.mlir => expected an element type such as f32
 plan-opt tosa.mlir --allow-unregistered-dialect => mlir-opt -mlir-print-op-generic
