@@ -26,10 +26,8 @@ from math import prod
 
 from xdsl.dialects import affine, scf
 from xdsl.dialects.builtin import (
-    IntegerType,
     MemRefType,
     ModuleOp,
-    Signedness,
     TensorType,
     i8,
 )
@@ -48,6 +46,7 @@ from ..dialects.tgraph.base import (
     tensor_type_of,
     value_bytes,
 )
+from ..dialects.tgraph.elements import ui8
 from ..dialects.tgraph.fusing import ending
 from ..dialects.tgraph.indexing import (
     DynamicSliceOp,
@@ -145,7 +144,6 @@ WIDE = 3
 OTHERS_PER_NS = 80
 """FLOPs of other operations that one core computes per nanosecond."""
 
-_U8 = IntegerType(8, Signedness.UNSIGNED)
 
 _CONTROL = (
     *(ModuleOp, FuncOp, WhileOp, IfOp, scf.WhileOp, scf.IfOp),
@@ -420,7 +418,7 @@ def _is_of_bytes(op: Operation) -> bool:
 def _is_byte(value: SSAValue) -> bool:
     if not _has_elements(value.type):
         return False
-    return tensor_type_of(value.type).element_type in (i8, _U8)
+    return tensor_type_of(value.type).element_type in (i8, ui8)
 
 
 def _in_columns(op: Operation) -> float:

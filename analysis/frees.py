@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 from xdsl.dialects import memref
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue, Use
+from xdsl.ir import BlockArgument, Operation, SSAValue, Use
 from xdsl.traits import IsTerminator
 
 from ..dialects.diagnostics import name_of, place_of
-from ..dialects.memory import effects_on, freed, is_memref
+from ..dialects.memory import effects_on, freed, is_memref, maker_of
 from .control_flow import ControlFlow, moves, only_moves
 from .liveness import Bits
 from .references import References
@@ -47,13 +47,26 @@ class UseAfterFree(NamedTuple):
     @property
     def text(self) -> str:
         """Describes the use in an error message."""
-        name = f"%{self.memory.name_hint or '?'}"
-        place = place_of(self.free)
-        free = f"{name_of(self.free)} ({place})" if place else name_of(self.free)
+        name, free = _name(self.memory), _placed(self.free)
         what = self.what if self.is_sure else f"may {self.what.removesuffix('s')}"
         again = " again" if self.what == "frees" else ""
         where = "" if self.is_sure else ", on some path"
         return f"{name_of(self.use)} {what} {name}{again} after {free} frees it{where}"
+
+
+def _name(memory: SSAValue) -> str:
+    """The name of a memref. In text from mlir-opt, it usually is a number, which xDSL
+    does not keep."""
+    if memory.name_hint:
+        return f"%{memory.name_hint}"
+    if isinstance(memory, BlockArgument):
+        return f"argument {memory.index}"
+    return f"the memory of {_placed(maker_of(memory))}"
+
+
+def _placed(op: Operation) -> str:
+    place = place_of(op)
+    return f"{name_of(op)} ({place})" if place else name_of(op)
 
 
 def uses_after_free(func: FuncOp, flow: ControlFlow) -> Iterator[UseAfterFree]:

@@ -7,7 +7,8 @@
     memref.global "private" constant @g : memref<2xf32> = dense<[1.0, 2.0]>
 
 as MLIR prints them; `scf.while : () -> () {`, a loop that carries nothing; and
-`scf.execute_region` without `scf.yield`, as xDSL prints it. The classes here only
+`scf.execute_region` and the default of `scf.index_switch` without `scf.yield`, as xDSL
+and MLIR print them. The classes here only
 parse: they return operations of xDSL's classes.
 """
 
@@ -26,7 +27,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnitAttr,
 )
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.traits import IsTerminator
@@ -35,6 +36,7 @@ from ..dialects.tgraph.base import AnyMemRef
 from .foreign import unregistered_op
 
 CastT = TypeVar("CastT", bound=Operation)
+OperationT = TypeVar("OperationT", bound=Operation)
 
 
 class CopySyntax(memref.CopyOp):
@@ -138,12 +140,25 @@ class WhileSyntax(scf.WhileOp):
 class ExecuteRegionSyntax(scf.ExecuteRegionOp):
     @classmethod
     def parse(cls, parser: Parser) -> scf.ExecuteRegionOp:
-        op = scf.ExecuteRegionOp.parse(parser)
-        block = op.region.last_block
+        return _terminated(scf.ExecuteRegionOp.parse(parser))
+
+
+class IndexSwitchSyntax(scf.IndexSwitchOp):
+    @classmethod
+    def parse(cls, parser: Parser) -> scf.IndexSwitchOp:
+        return _terminated(scf.IndexSwitchOp.parse(parser))
+
+
+def _terminated(op: OperationT) -> OperationT:
+    """Adds the `scf.yield` that the text of a region leaves out."""
+    for region in op.regions:
+        if region.last_block is None:
+            region.add_block(Block())
+        block = region.last_block
         last = block.last_op if block else None
         if block and not (last and last.has_trait(IsTerminator)):
             block.add_op(scf.YieldOp())
-        return op
+    return op
 
 
 class _TransferSyntax(Operation):
@@ -253,6 +268,7 @@ SYNTAX: dict[str, type[Operation]] = {
         GlobalSyntax,
         WhileSyntax,
         ExecuteRegionSyntax,
+        IndexSwitchSyntax,
         DmaStartSyntax,
         DmaWaitSyntax,
         *_AFFINE,

@@ -75,16 +75,36 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.lexer import Input, Position, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
 
+from ..analysis.loops import TRIP_COUNT
 from ..dialects.diagnostics import name_of, remark
-from ..dialects.memory import asynchronous, is_done_at_its_end, is_view
+from ..dialects.memory import (
+    ALIGNMENT,
+    ARENA,
+    BUFFER,
+    asynchronous,
+    is_done_at_its_end,
+    is_view,
+)
+from ..dialects.sizes.dims import BOUNDS, DIMS, HINTS, REQUIRES
+from ..dialects.tgraph import base as tgraph
 from ..dialects.tgraph.base import LARGEST_SIZE
+from ..dialects.tgraph.differentiation import MIRROR, RECOMPUTED
+from ..support.choices import suggest
 from .foreign import unregistered_op
 
-_MLIRS_DIALECTS = frozenset(
+MLIRS_DIALECTS = frozenset(
     "affine arith bufferization cf gpu index linalg math memref scf tensor "
     "vector".split()
 )
 """Dialects of MLIR that xDSL lacks, or has incompletely, or from an older MLIR."""
+
+_ATTRIBUTES = (
+    *(ALIGNMENT, ARENA, BUFFER, BOUNDS, DIMS, HINTS, REQUIRES, MIRROR, RECOMPUTED),
+    *(tgraph.DEVICE, tgraph.DONATED, tgraph.GROUP, tgraph.IN_PLACE, tgraph.NAME),
+    *(tgraph.PARAMETER, tgraph.PRECOMPUTED, tgraph.RESULT, tgraph.STREAM),
+    *(tgraph.TILES, tgraph.VARIABLE, TRIP_COUNT),
+)
+"""The attributes of tgraph that operations, arguments and modules may have."""
 
 _MISTAKES = (
     ArithmeticError,
@@ -199,6 +219,11 @@ def _no_syntax(name: str) -> str:
         f"the custom syntax of {name} is not known, expected the generic form, "
         f'"{name}"(...) : ...; mlir-opt -mlir-print-op-generic prints it'
     )
+
+
+def _has_no_syntax(op_type: type[Operation]) -> bool:
+    """Whether xDSL reads operations of this type in generic form only."""
+    return getattr(op_type.parse, "__func__", None) is Operation.parse.__func__
 
 
 def _refusal(op: Operation) -> str | None:
@@ -357,12 +382,11 @@ class MLIRTextParser(Parser):
             if name in SYNTAX:
                 return SYNTAX[name]
         op_type = super()._get_op_by_name(name)
-        if not issubclass(op_type, UnregisteredOp):
-            return op_type
-        if self._is_custom:
+        is_foreign = issubclass(op_type, UnregisteredOp)
+        if self._is_custom and (is_foreign or _has_no_syntax(op_type)):
             end = self._starts[-1] + len(name)
             self.raise_error(_no_syntax(name), self._starts[-1], end)
-        return unregistered_op(name)
+        return unregistered_op(name) if is_foreign else op_type
 
     def _parse_generic_operation(self, op_type: type[Operation]) -> Operation:
         op = super()._parse_generic_operation(op_type)
@@ -386,16 +410,24 @@ class MLIRTextParser(Parser):
         self._note_refused(foreign, reason)
         return foreign
 
+    def _parse_attribute_entry(self) -> tuple[str, Attribute]:
+        start = self._current_token.span
+        name, value = super()._parse_attribute_entry()
+        if name.startswith("tgraph.") and name not in _ATTRIBUTES:
+            known = suggest(name, _ATTRIBUTES)
+            self.raise_error(f"attribute {name} is not known{known}", start)
+        return name, value
+
     def _is_missing(self, name: str) -> bool:
         """Whether the operation `name` is of a dialect of MLIR, and xDSL lacks it."""
-        if name.partition(".")[0] not in _MLIRS_DIALECTS:
+        if name.partition(".")[0] not in MLIRS_DIALECTS:
             return False
         op_type = self.ctx.get_optional_op(name)
         return op_type is None or issubclass(op_type, UnregisteredOp)
 
     def _lacks_attribute(self, name: str) -> bool:
         """Whether the attribute `name` is of a dialect of MLIR, and xDSL lacks it."""
-        is_mlirs = name.partition(".")[0] in _MLIRS_DIALECTS and "." in name
+        is_mlirs = name.partition(".")[0] in MLIRS_DIALECTS and "." in name
         return is_mlirs and self.ctx.get_optional_attr(name) is None
 
     def _note_refused(self, op: Operation, reason: str) -> None:

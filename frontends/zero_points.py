@@ -11,11 +11,12 @@ only if the latter is 0, so signed numbers with zero point -128 become unsigned.
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerType, Signedness, i8, i32
+from xdsl.dialects.builtin import i8, i32
 from xdsl.ir import SSAValue
 
 from ..dialects.tgraph import elementwise as e
 from ..dialects.tgraph.base import with_element
+from ..dialects.tgraph.elements import ui8
 from .builder import shape_of, type_of
 from .operators import Known, OperatorBuilder, Value
 
@@ -36,7 +37,7 @@ def to_signed(b: OperatorBuilder, x: Value) -> Value:
 
 def to_unsigned(b: OperatorBuilder, x: SSAValue) -> SSAValue:
     """Converts signed 8-bit numbers to unsigned ones by adding 128."""
-    unsigned = with_element(type_of(x), IntegerType(8, Signedness.UNSIGNED))
+    unsigned = with_element(type_of(x), ui8)
     x = b.apply(e.XorOp, x, LEAST)
     return b.emit(e.BitcastConvertOp, x, type=unsigned)
 

@@ -12,6 +12,8 @@ config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["Inputs"]
 config.test_source_root = os.path.dirname(__file__)
+if output := os.environ.get("TENSORPLAN_LIT_OUTPUT"):  # of tests/test_lit.py
+    config.test_exec_root = output
 
 tools = {
     "plan-audit": "-m tensorplan.tools.plan_audit",

@@ -7,6 +7,7 @@ MLIR, valid IR that did not change is not verified again. Passes need not report
 changes: `Verifier` finds them.
 """
 
+import re
 from collections.abc import (
     Callable,
     Generator,
@@ -162,7 +163,7 @@ class Verifier:
             raise
         except VerifyException as error:
             culprit = _culprit(module)
-            message = f"{name_of(culprit)}: {error}"
+            message = f"{name_of(culprit)}: {_in_terms_of(culprit, str(error))}"
             raise LocatedVerifyError(message, culprit) from None
         self._contents = contents
 
@@ -228,6 +229,20 @@ def _culprit(module: Operation) -> Operation:
         except VerifyException:
             return _redefined(op) or op
     return module
+
+
+def _in_terms_of(op: Operation, message: str) -> str:
+    """A message of xDSL's verifier with the names and values in the text of `op`."""
+    if match := re.match(r"(?:property|attribute) '(\w+)' expected in", message):
+        return f"attribute {match[1]!r} is missing"
+    if "terminates block in single-block region but is not" in message:
+        return "ends its block, expected a terminator such as func.return after it"
+    value, _, kind = message.partition(" should be of base attribute ")
+    names = (name for name, given in op.properties.items() if str(given) == value)
+    if kind and (name := next(names, None)):
+        form = {"array": "array<i64: ...>", "integer": "a number", "string": "a string"}
+        return f"{name} is {value}, expected {form.get(kind, kind)}"
+    return message
 
 
 def _check_region(region: Region, visible: set[int]) -> None:

@@ -22,14 +22,14 @@ from ..analysis.functions import (
     argument_names,
     set_argument_attributes,
 )
-from ..dialects.tgraph.base import NAME, PARAMETER
+from ..dialects.tgraph.base import NAME, PARAMETER, PRECOMPUTED
 from ..dialects.tgraph.differentiation import GradientOp
 from ..dialects.tgraph.reference.interpreter import run_reference
 from ..model import Model
 from . import driver
 from .tgraph.channels_last import TGraphChannelsLast
 from .tgraph.fold_scale_axis import TGraphFoldScaleAxis
-from .tgraph.precompute import PRECOMPUTED, TGraphPrecompute
+from .tgraph.precompute import TGraphPrecompute
 from .tgraph.simplify_inference import TGraphSimplifyInference
 
 PASSES = (

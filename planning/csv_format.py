@@ -87,6 +87,8 @@ def read(
     buffers: list[Buffer] = []
     lines: dict[str, int] = {}  # of the buffers, by id
     try:
+        if text.lstrip().startswith(("{", "[")):
+            raise ValueError(f"this is JSON, expected CSV: {','.join(_REQUIRED)}")
         for row in reader:
             if not any(field.strip() for field in row):
                 continue

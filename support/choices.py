@@ -26,8 +26,11 @@ def one_of(value: str, allowed: Iterable[str]) -> str:
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'X'?`, or an empty text if no known word is close to `word`."""
+    """`; did you mean 'X'?`, or an empty text if no known word is close to `word`. A
+    word that `word` begins is closest."""
     from difflib import get_close_matches  # here, since few words are wrong
 
-    near = get_close_matches(word, list(known), n=1)
+    words = list(known)
+    begun = [each for each in words if len(word) > 2 and each.startswith(word)]
+    near = begun or get_close_matches(word, words, n=1)
     return f"; did you mean {near[0]!r}?" if near else ""

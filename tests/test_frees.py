@@ -70,6 +70,10 @@ CERTAIN = {
         r"memref.dealloc frees %a again",
     ),
     "what the caller gives": ([free("x"), copy("x", "y")], r"memref.copy reads %x"),
+    "of no name": (
+        [f"%7 = memref.alloc() : {M}", copy("x", "7"), free("7"), copy("7", "y")],
+        r"memref.copy reads the memory of memref.alloc \(test.mlir:\d+:\d+\)",
+    ),
 }
 
 

@@ -24,6 +24,7 @@ from xdsl.dialects.memref import MemRef
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import ParseError
 
+import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError, name_of, path_of, place_of
 from tensorplan.dialects.tgraph import TGraph
 from tensorplan.frontends.mlir_text import parse_attribute, parse_module, permissive
@@ -198,6 +199,17 @@ module {
     assert constant.properties["alignment"] == IntegerAttr(64, 64)
     assert "constant" not in uninitialized.properties
     assert str(ops_named(module, "memref.cast")[0].results[0].type) == "memref<?xf32>"
+
+
+def test_index_switch_as_mlir_prints_it() -> None:
+    """MLIR leaves out the `scf.yield` of the default."""
+    text = (
+        "func.func @f(%i: index) {\n  scf.index_switch %i \n  case 2 {\n"
+        "    scf.yield\n  }\n  default {\n  }\n  func.return\n}\n"
+    )
+    module = parse_module(text, "a.mlir", tensorplan.context())
+    check(module)
+    assert len(ops_named(module, "scf.yield")) == 2
 
 
 # StableHLO: every form gives the same level 0

@@ -24,14 +24,14 @@ from tensorplan.analysis.functions import (
 )
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.tgraph.base import PARAMETER, VariableType
+from tensorplan.dialects.tgraph.base import PARAMETER, PRECOMPUTED, VariableType
 from tensorplan.dialects.tgraph.reducing import ConvolutionOp
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.passes import driver
 from tensorplan.passes.tgraph.channels_last import TGraphChannelsLast
 from tensorplan.passes.tgraph.fold_scale_axis import TGraphFoldScaleAxis
-from tensorplan.passes.tgraph.precompute import PRECOMPUTED, TGraphPrecompute
+from tensorplan.passes.tgraph.precompute import TGraphPrecompute
 from tensorplan.passes.tgraph.simplify_inference import TGraphSimplifyInference
 from tensorplan.runtime.executor import Executable
 

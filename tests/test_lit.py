@@ -39,10 +39,15 @@ def results(
         and item.originalname == test_lit.__name__
         and item.path == request.path
     ]
-    report = tmp_path_factory.mktemp("lit") / "report.json"
+    folder = tmp_path_factory.mktemp("lit")  # with several workers, one for each
+    report = folder / "report.json"
     run = subprocess.run(
         [sys.executable, "-c", LIT, "--quiet", "--output", report, *selected],
-        env={**os.environ, "TENSORPLAN_TOOLS": str(served_tools)},
+        env={
+            **os.environ,
+            "TENSORPLAN_TOOLS": str(served_tools),
+            "TENSORPLAN_LIT_OUTPUT": str(folder / "output"),
+        },
         capture_output=True,
         text=True,
     )

@@ -414,8 +414,9 @@ NOT_IN_PLACE = {
     ],
     "with the sum of another row": [reduced("1"), spread("1"), combined("v", "r")],
     "with its first row, spread over all": [
-        f"%s = tgraph.slice %v {{start = array<i64: 0, 0>, limit = array<i64: 1, 4>, "
-        f"strides = array<i64: 1, 1>}} : ({T}) -> tensor<1x4xf32>",
+        "%s = tgraph.slice %v {start_indices = array<i64: 0, 0>, "
+        "limit_indices = array<i64: 1, 4>, strides = array<i64: 1, 1>} : "
+        f"({T}) -> tensor<1x4xf32>",
         spread("0, 1", "tensor<1x4xf32>"),
         combined("v", "r"),
     ],

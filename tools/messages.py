@@ -87,7 +87,10 @@ def _describe_parse_error(error: ParseError) -> str:
         message = "expected an element type such as f32"
     elif message == " in block definition":
         return _describe_open_region(span)
-    lines = [_at_span(span, "error", _house_style(message))]
+    message = _house_style(message)
+    if re.search(r"^expected|expected$", message) and re.fullmatch(r"\S+", span.text):
+        message += f", found {span.text!r}"
+    lines = [_at_span(span, "error", message)]
     if isinstance(error, MultipleSpansParseError):
         for other, note in error.refs:
             text = note or error.ref_text or "see here"
@@ -100,6 +103,7 @@ def _unknown_operation(name: str) -> str:
     from xdsl.dialects import get_all_dialects as xdsl_dialects
 
     from ..dialects import get_all_dialects
+    from ..frontends.mlir_text import MLIRS_DIALECTS
 
     dialect, dot, _ = name.partition(".")
     if not dot:
@@ -109,6 +113,11 @@ def _unknown_operation(name: str) -> str:
         message += suggest(name, [op.name for op in factory().operations])
         if dialect in get_all_dialects():
             return message
+    if dialect in MLIRS_DIALECTS:
+        return (
+            f"{message}; lower it with mlir-opt to linalg on memrefs, or give the "
+            "generic form (mlir-opt -mlir-print-op-generic)"
+        )
     return (
         f"{message}; lower it with mlir-opt to linalg on memrefs, or give "
         "plan-opt --allow-unregistered-dialect and the generic form"

@@ -370,8 +370,9 @@ class _Table:
             case "markdown":
                 self._print(f"| {' | '.join(row)} |")
             case _:
-                padded = zip(row, self._widths, strict=True)
-                self._print("".join(f"{c:{'<>'[w < 0]}{abs(w)}}" for c, w in padded))
+                pairs = zip(row, self._widths, strict=True)
+                padded = (f"{c:<{w}}" if w > 0 else f" {c:>{-w - 1}}" for c, w in pairs)
+                self._print("".join(padded))
 
     def _print(self, line: str) -> None:
         print(line, file=self._stream, flush=True)

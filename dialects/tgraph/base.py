@@ -74,6 +74,7 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffectKind
 from xdsl.utils.exceptions import VerifyException
 
+from ...support.choices import suggest
 from ..diagnostics import LocatedVerifyError
 from ..memory import DestinationStyle
 from ..sizes.dims import DIMS, DimsAttr, encoding_of, known_sizes, static
@@ -119,6 +120,9 @@ TILES = "tgraph.tiles"
 
 PARAMETER = "tgraph.parameter"
 """Unit attribute of an argument that is the same in every run, such as a weight."""
+
+PRECOMPUTED = "tgraph.precomputed"
+"""Integer attribute of an argument: the result of `@precompute` that it takes."""
 
 NAME = "tgraph.name"
 """String attribute of an argument or a result: its name in the original model."""
@@ -692,6 +696,7 @@ class TensorOp(
         if parser.parse_optional_keyword("outs"):
             outs = parser.parse_op_args_list()
         workspace = _parse_workspace(parser)
+        start = parser.pos
         attributes = parser.parse_optional_attr_dict()
         position = parser.pos
         parser.parse_punctuation(":")
@@ -719,6 +724,13 @@ class TensorOp(
             out_types = [VariableType(tensor_type_of(type)) for type in output_types]
         defined = cls.get_irdl_definition().properties
         given = {n: attributes.pop(n) for n in list(attributes) if n in defined}
+        for name in attributes:
+            if "." not in name:
+                known = [n for n in defined if n != "operandSegmentSizes"]
+                choices = suggest(name, known) if known else ", expected none"
+                parser.raise_error(
+                    f"{cls.name} has no attribute {name!r}{choices}", start, position
+                )
         op = cls.create(
             operands=[
                 *parser.resolve_operands(inputs, input_types, position),

@@ -40,6 +40,8 @@ from xdsl.ir import Attribute
 
 AnyInteger: TypeAlias = IntegerType[int, Signedness]
 
+ui8 = IntegerType(8, Signedness.UNSIGNED)
+
 _STORED_FLOATS: Mapping[type[Attribute], tuple[int, int]] = {
     Float4E2M1FNType: (2, 1),
     Float6E2M3FNType: (2, 3),

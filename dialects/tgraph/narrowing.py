@@ -5,13 +5,13 @@ in f32. StableHLO expresses that by converting the operands, or by a wider resul
 tgraph uses only a wider result, so that no operand is stored at the size of the result.
 """
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, Signedness, i8
+from xdsl.dialects.builtin import IntegerAttr, i8
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from ..compatibility import insert
 from .base import TensorOp, tensor_type_of, value_element, with_element
-from .elements import holds, is_integer, width_and_sign
+from .elements import holds, is_integer, ui8, width_and_sign
 from .elementwise import ConvertOp
 from .reducing import ConvolutionOp, DotGeneralOp
 from .shaping import ConstantOp, ViewOp
@@ -73,7 +73,7 @@ def _narrow_number(
     owner, own = value.owner, value_element(value)
     if not isinstance(owner, ConstantOp) or not isinstance(owner.splat, IntegerAttr):
         return None
-    is_narrow = value_element(other) in (i8, IntegerType(8, Signedness.UNSIGNED))
+    is_narrow = value_element(other) in (i8, ui8)
     number = owner.splat.value.data
     if not is_narrow or not is_integer(own) or width_and_sign(own)[0] <= 8:
         return None

@@ -10,12 +10,12 @@ from typing import cast
 
 import numpy as np
 from onnx import helper
-from xdsl.dialects.builtin import IntegerType, Signedness, f32, f64
+from xdsl.dialects.builtin import IntegerType, f32, f64
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.dtypes import AnyInteger
 from ...dialects.tgraph import elementwise as e
-from ...dialects.tgraph.elements import is_float, is_stored, limits
+from ...dialects.tgraph.elements import is_float, is_stored, limits, ui8
 from ..builder import axis_of, element_type, shape_of, type_of
 from ..formulas import clamp, compare
 from ..operators import Value
@@ -23,8 +23,6 @@ from ..unsupported import Unsupported
 from . import elementwise, reducing, shaping
 from .elementwise import converted
 from .node import Conversion, OnnxNode
-
-_UNSIGNED = IntegerType(8, Signedness.UNSIGNED)
 
 
 def _along(n: OnnxNode, x: SSAValue, values: SSAValue) -> SSAValue:
@@ -106,7 +104,7 @@ def by_own_range(n: OnnxNode, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue
     one = n.splat(1, type_of(scale))
     scale = n.apply(e.SelectOp, compare(n, scale, "EQ", 0), one, scale)
     first = n.apply(e.NegateOp, n.apply(e.DivideOp, least, scale))
-    zero = _saturated(n, n.emit(e.RoundNearestEvenOp, first), _UNSIGNED)
+    zero = _saturated(n, n.emit(e.RoundNearestEvenOp, first), ui8)
     scaled = n.apply(e.DivideOp, x, scale)
     return rounded(n, scaled, n.broadcast(zero, shape_of(x))), scale, zero
 

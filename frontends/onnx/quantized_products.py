@@ -13,10 +13,11 @@ from dataclasses import replace
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerType, Signedness, f32, i8, i32
+from xdsl.dialects.builtin import f32, i8, i32
 from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
+from ...dialects.tgraph.elements import ui8
 from ..builder import shape_of, type_of
 from ..formulas import matmul, per_channel
 from ..operators import Known, Value
@@ -36,8 +37,6 @@ from ..zero_points import (
 from .node import Conversion, OnnxNode
 from .quantized import by_own_range, quantized, rounded, zero_point
 from .windows import counted_pads, window_of
-
-_BYTE = IntegerType(8, Signedness.UNSIGNED)
 
 
 def signed(n: OnnxNode, index: int, zero: int) -> OnnxNode:
@@ -191,7 +190,7 @@ def _unpacked(n: OnnxNode, x: SSAValue, bits: int, count: int) -> SSAValue:
     takes the first `count`."""
     *outer, size = shape_of(x)
     per = 8 // bits
-    shifts = n.convert(n.constant(np.arange(per, dtype=np.uint8) * bits), _BYTE)
+    shifts = n.convert(n.constant(np.arange(per, dtype=np.uint8) * bits), ui8)
     bytes_ = n.broadcast_in_dim(x, [*outer, size, per], range(len(outer) + 1))
     moved = n.apply(e.ShiftRightLogicalOp, bytes_, shifts)
     numbers = n.apply(e.AndOp, moved, (1 << bits) - 1)
@@ -210,7 +209,7 @@ def _matmul_of_blocks(n: OnnxNode) -> Sequence[Value]:
     stored = (columns, blocks, -(-size * bits // 8))
     n.expect(f"shape of input {n.names[1]!r}", shape_of(n.value(1)), stored)
     rows, element = n.value(0), type_of(n.value(0)).element_type
-    if n.has(3) and type_of(n.value(3)).element_type == _BYTE:
+    if n.has(3) and type_of(n.value(3)).element_type == ui8:
         packed = n.reshape(n.value(3), [columns, -(-blocks * bits // 8)])
         zeros = n.convert(_unpacked(n, packed, bits, blocks), element)
     elif n.has(3):

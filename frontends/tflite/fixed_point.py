@@ -9,12 +9,13 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerType, Signedness, f64, i64
+from xdsl.dialects.builtin import f64, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import Array
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.base import with_element
+from ...dialects.tgraph.elements import ui8
 from ...dialects.tgraph.terms import Term as AnyTerm
 from ..builder import element_type, type_of
 from ..formulas import clamp, compare
@@ -180,7 +181,7 @@ def table(n: TFLiteNode, function: Callable[[Array], Array]) -> SSAValue:
     x = n.value(0)
     if source.dtype.name == "int8":  # indices are unsigned: 0 to 127, -128 to -1
         clipped = np.roll(clipped, 128)
-        unsigned = with_element(type_of(x), IntegerType(8, Signedness.UNSIGNED))
+        unsigned = with_element(type_of(x), ui8)
         x = n.emit(e.BitcastConvertOp, x, type=unsigned)
     return n.take(n.constant(clipped), x, 0)
 

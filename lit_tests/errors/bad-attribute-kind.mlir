@@ -6,4 +6,4 @@ func.func @f(%a: tensor<4x5xf32>) -> tensor<5x4xf32> {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     bad-attribute-kind.mlir:4:8: error: {{.*}}"swap" should be of base attribute array
+// CHECK:     bad-attribute-kind.mlir:4:8: error: tgraph.transpose: permutation is "swap", expected array<i64: ...>

@@ -61,6 +61,7 @@ from ...dialects.tgraph.base import (
     DEVICE,
     GROUP,
     PARAMETER,
+    PRECOMPUTED,
     TensorOp,
     VariableType,
     element_bytes,
@@ -75,9 +76,6 @@ from .shared.channels import parameter_values, replace
 
 if TYPE_CHECKING:
     from ...dialects.dtypes import Array
-
-PRECOMPUTED = "tgraph.precomputed"
-"""Integer attribute of an argument: the result of `@precompute` that it takes."""
 
 
 @dataclass(frozen=True)

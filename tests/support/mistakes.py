@@ -36,6 +36,18 @@ def files(folder: Path) -> None:
         "twice.mlir": GOOD.replace("%y =", "%p ="),
         "notype.mlir": GOOD.replace("%p, %zero : tensor<4x8xf32>", "%p, %zero"),
         "element.mlir": GOOD.replace("4x8xf32", "4x8xfloat"),
+        "foreign.mlir": GOOD.replace("maximum %p, %zero", "maximum %p, zero"),
+        "property.mlir": GOOD.replace("rhs_contracting", "rhs_contract"),
+        "device.mlir": GOOD.replace("%zero :", "%zero {tgraph.devise = 1 : i32} :"),
+        "kind.mlir": GOOD.replace("maximum %p, %zero", 'reduce %p {kind = "add"}'),
+        "list.mlir": GOOD.replace("array<i64: 1>", "[1]"),
+        "unreturned.mlir": GOOD.replace("  func.return %y : tensor<4x8xf32>\n", ""),
+        "parallel.mlir": "func.func @main() {\n  %c = arith.constant 1 : index\n"
+        "  scf.parallel (%i) = (%c) to (%c) step (%c) {\n    scf.reduce\n  }\n"
+        "  func.return\n}\n",
+        "realloc.mlir": "func.func @main(%a: memref<2xf32>) {\n"
+        "  %b = memref.realloc %a : memref<2xf32> to memref<4xf32>\n"
+        "  func.return\n}\n",
         "tosa.mlir": GOOD.replace("tgraph.maximum %p", "tosa.maximum %p"),
         "tosa_generic.mlir": "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n"
         '  %0 = "tosa.tanh"(%a) : (tensor<4xf32>) -> tensor<4xf32>\n'
@@ -57,6 +69,7 @@ def files(folder: Path) -> None:
         "empty.onnx": "",
         "empty.csv": "",
         "report.json": "{}",
+        "buffers.json": '[{"id": "a", "lower": 0, "upper": 3, "size": 64}]',
         "broken.json": '{"pools": [',
         "good.csv": CSV,
         "spaces.csv": CSV.replace(",", " "),
@@ -142,7 +155,15 @@ plan-opt undefined.mlir => %q is not defined
 plan-opt typo.mlir => did you mean 'tgraph.maximum'?
 plan-opt type.mlir -p plan-pipeline => expected equal sizes
 plan-opt twice.mlir => is already defined
-plan-opt notype.mlir => expected ':'
+plan-opt notype.mlir => expected ':', found 'func.return'
+plan-opt foreign.mlir => operand expected, found 'zero'
+plan-opt property.mlir => did you mean 'rhs_contracting_dimensions'?
+plan-opt device.mlir => tgraph.devise is not known; did you mean 'tgraph.device'?
+plan-opt kind.mlir => attribute 'dimensions' is missing
+plan-opt list.mlir => is [1 : i64], expected array<i64: ...>
+plan-opt unreturned.mlir => expected a terminator such as func.return
+plan-opt realloc.mlir => give the generic form (mlir-opt -mlir-print-op-generic)
+plan-opt parallel.mlir => mlir-opt -mlir-print-op-generic
 plan-opt element.mlir => expected an element type such as f32
 plan-opt tosa.mlir --allow-unregistered-dialect => mlir-opt -mlir-print-op-generic
 plan-opt tosa_generic.mlir => or give plan-opt --allow-unregistered-dialect
@@ -195,6 +216,8 @@ plan-solve nosuch.csv => no such file
 plan-solve folder => a folder without .csv or .tsv files
 plan-solve good.mlir => plan programs with plan-opt
 plan-solve empty.csv => there is no header, expected id,lower,upper,size
+plan-solve good.csv --strategy greedy => did you mean 'greedy-by-size'?
+plan-solve buffers.json => this is JSON, expected CSV: id,lower,upper,size
 plan-solve spaces.csv => expected id,lower,upper,size
 plan-solve header.csv => expected id,lower,upper,size
 plan-solve negative.csv => expected 0 or more

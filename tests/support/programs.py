@@ -4,7 +4,7 @@ Every choice is drawn as an index into a list of choices, so that Hypothesis can
 programs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -161,8 +161,17 @@ class _Builder:
     def reduce(self) -> None:
         x = self.any()
         dims = [d for d in range(len(shape_of(x))) if self.draw(st.booleans())]
+        self._reduce(x, dims, self.draw(st.sampled_from(["add", "maximum"])))
+
+    def sums_of_unused(self) -> list[SSAValue]:
+        """Sums up each value that nothing uses, so that no operation is dead."""
+        first = len(self.values)
+        for x in [value for value in self.values if not value.uses]:
+            self._reduce(x, range(len(shape_of(x))), "add")
+        return self.values[first:]
+
+    def _reduce(self, x: SSAValue, dims: Sequence[int], kind: str) -> None:
         shape = tuple(s for d, s in enumerate(shape_of(x)) if d not in dims)
-        kind = self.draw(st.sampled_from(["add", "maximum"]))
         how = {"kind": StringAttr(kind), "dimensions": ints(dims)}
         types = (self.tensor(shape),)
         self.emit(reducing.ReduceOp((x,), result_types=types, properties=how))
@@ -236,9 +245,10 @@ def programs(
     max_ops: int = 20,
     is_continuous: bool = False,
     are_donated: bool = False,
+    are_used: bool = False,
 ) -> Program:
     """A function `@main` with up to `max_ops` drawn operations. All inputs are donated
-    if `are_donated`."""
+    if `are_donated`. The results depend on all operations if `are_used`."""
     builder = _Builder(draw)
     for _ in range(draw(st.integers(1, 3))):
         shape = draw(st.sampled_from(SHAPES))
@@ -254,6 +264,8 @@ def programs(
     for _ in range(draw(st.integers(1, max_ops))):
         draw(st.sampled_from(CONTINUOUS if is_continuous else STEPS))(builder)
     results = [builder.any() for _ in range(draw(st.integers(0, 3)))]
+    if are_used:
+        results += builder.sums_of_unused()
     builder.block.add_op(ReturnOp(*results))
     types = FunctionType.from_lists(
         [argument.type for argument in builder.block.args], [r.type for r in results]

@@ -5,6 +5,9 @@ the window lies inside the (dilated, padded) operand. With padding 1 and a windo
 the first and the last position see two elements, and all others see three. Each
 combination of ranges becomes one `linalg.generic` on views (index set splitting);
 without padding there is only one.
+
+In a cumulative sum, each position would be a range of its own. It becomes an `scf.for`
+that carries the sum from one element to the next.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,13 +16,15 @@ from itertools import product
 from math import gcd
 from typing import TypeAlias
 
+from xdsl.dialects import arith
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 
+from ....dialects.tgraph.elements import identity
 from ....dialects.tgraph.reducing import ConvolutionOp, ReduceWindowOp
 from ....dialects.tgraph.windows import WindowDimension
 from . import named
-from .code import dot_type
+from .code import MlirCode, dot_type, index
 from .memory import Stored
 from .nests import GenericBody, Values
 from .reducing import accumulated, combine, kept_in, multiply_add
@@ -112,6 +117,9 @@ def reduce_window(values: Values, op: ReduceWindowOp, target: Stored) -> None:
     if 0 in target.shape:
         return
     source, kind = values.store(op.inputs[0]), op.kind.data
+    if scan := op.scan(source.shape):
+        _scan(values, op, source, target, *scan)
+        return
     element = op.declared[0].element_type
     rank = len(target.shape)
     windows = list(map(OperandWindow, source.shape, target.shape, op.window(rank)))
@@ -135,6 +143,36 @@ def reduce_window(values: Values, op: ReduceWindowOp, target: Stored) -> None:
             )
 
     accumulated(values, target, kind, kept_in(kind, element), add_up)
+
+
+def _scan(
+    values: Values,
+    op: ReduceWindowOp,
+    source: Stored,
+    target: Stored,
+    axis: int,
+    order: int,
+) -> None:
+    """Combines each element along `axis` with those before it, or after it if `order`
+    is -1."""
+    kind, element = op.kind.data, op.declared[0].element_type
+    wide, last = kept_in(kind, element), target.shape[axis] - 1
+    read, written = values.memref_of(source), values.memory.memref_of(target)
+
+    def along(code: MlirCode, place: Sequence[SSAValue]) -> None:
+        def step(
+            inner: MlirCode, i: SSAValue, carried: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            if order < 0:
+                i = inner.add(arith.SubiOp(inner.constant(last, index), i))
+            at = [*place[:axis], i, *place[axis:]]
+            total = combine(inner, kind, element, carried[0], inner.load(read, at))
+            inner.store(inner.convert(total, wide, element), written, at)
+            return [total]
+
+        code.loop(last + 1, step, [code.constant(identity(kind, element), wide)])
+
+    values.code.loops([*target.shape[:axis], *target.shape[axis + 1 :]], along)
 
 
 def _combining(

@@ -66,6 +66,8 @@ class ArenaForms:
             for op in module.walk()
             if isinstance(op, FuncOp) and not op.is_declaration
         }
+        self._globals: dict[str, None] = {}
+        """The names of the globals that are arenas."""
         self._referenced: dict[FuncOp, Operation] = {}
         """The functions that are referenced other than by a call, with a reference."""
         for op in module.walk():
@@ -206,6 +208,7 @@ class ArenaForms:
     def _in_global(self, func: FuncOp, arena: memref.AllocOp) -> SSAValue:
         type, alignment = arena.memref.type, _alignment(arena)
         name = self._new_name(func, "_arena", type.memory_space)
+        self._globals[name] = None
         made = memref.GlobalOp.get(
             StringAttr(name), type, UnitAttr(), alignment=alignment
         )
@@ -216,10 +219,15 @@ class ArenaForms:
         return get.memref
 
     def _new_name(self, func: FuncOp, suffix: str, space: Attribute) -> str:
-        """A function's name with a suffix, and the memory space if it has a name."""
+        """A function's name with a suffix, the memory space if it has a name or number,
+        and further numbers until no other arena has the name."""
         name = f"{func.sym_name.data}{suffix}"
         if isinstance(space, StringAttr):
             name += f"_{space.data}"
+        elif isinstance(space, IntegerAttr):
+            name += f"_{space.value.data}"
+        while name in self._globals:
+            name += "_1"
         if other := SymbolTable.lookup_symbol(func, name):
             raise LocatedError(
                 f"the module already has a symbol @{name}, expected none for the "
