@@ -28,8 +28,10 @@ Needs: level 1, preferably after tgraph-eliminate-assigns and tgraph-fuse, which
 what is stored.
 Leaves: level 1 with the same operations. Reads and writes of each variable keep their
 order.
-Does not: change what is computed, or reorder functions whose operations have streams,
-because streams determine when operations run.
+Does not: change what is computed; reorder functions whose operations have streams,
+because streams determine when operations run; or count the memory of results, which
+plan-memory reuses. An arena may therefore grow although fewer bytes are live, as long
+as the bytes are few beside those of the results.
 """
 
 from collections.abc import Callable, Sequence
