@@ -510,8 +510,9 @@ class _Cluster:
 
     def _has_many_copies(self) -> bool:
         """Whether the parts have too many values."""
-        values = [op.results[0] for op in self.members]
-        waiting = [(value, part) for part in self._parts() for value in values]
+        waiting: list[tuple[SSAValue, Box]] = [
+            (op.results[0], part) for part in self._parts() for op in self.members
+        ]
         seen = set(waiting)
         for key in waiting:  # the body appends
             if len(seen) > MOST_COPIES:
