@@ -1,5 +1,9 @@
 """Symbol lookup that reads each symbol table once."""
 
+from collections.abc import Iterator
+from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
+
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation
@@ -16,6 +20,23 @@ class Symbols:
         """The called function; None if it is unknown or only declared."""
         found = self.lookup(call, call.callee)
         return found if isinstance(found, FuncOp) and not found.is_declaration else None
+
+    def callees_first(self, func: FuncOp) -> Iterator[FuncOp]:
+        """`func` and all functions that it reaches by calls, callees before callers.
+        Without functions that reach a function that may call itself."""
+        callees: dict[FuncOp, list[FuncOp]] = {}
+        pending = [func]
+        for each in pending:  # grows during the loop
+            if each not in callees:
+                calls = (op for op in each.walk() if isinstance(op, CallOp))
+                callees[each] = list(filter(None, map(self.callee, calls)))
+                pending += callees[each]
+        order = TopologicalSorter(callees)
+        with suppress(CycleError):  # gives the functions before cycles
+            order.prepare()
+        while ready := order.get_ready():
+            yield from ready
+            order.done(*ready)
 
     def lookup(self, op: Operation, name: SymbolRefAttr) -> Operation | None:
         """The operation that `name` refers to at `op`; None if there is none."""
