@@ -124,7 +124,7 @@ def find_allocations(
     frees: dict[SSAValue, Sequence[Deallocation]] = {}
     may_free: dict[Deallocation, list[SSAValue]] = {}
     for source in _sources(func):
-        trace = _Trace(source)
+        trace = _Trace(source, flow)
         frees[source] = trace.deallocs
         for dealloc in trace.deallocs:
             may_free.setdefault(dealloc, []).append(source)
@@ -151,7 +151,7 @@ def caller_uses(memory: CallerMemory, func: FuncOp, flow: ControlFlow) -> Uses |
     """The uses of a function argument's memory, including those by the caller. None if
     the function does not access the memory, or the analysis does not understand all
     uses."""
-    trace = _Trace(memory.argument)
+    trace = _Trace(memory.argument, flow)
     if trace.deallocs or not trace.accesses:
         return None
     for op, alias in trace.accesses:
@@ -185,7 +185,7 @@ def lifespans(buffers: Sequence[SSAValue]) -> list[list[Steps]]:
     given = {memory.argument: memory for memory in caller_memories(func)}
     uses: list[Mapping[SSAValue, Uses]] = []
     for buffer in buffers:
-        trace = _Trace(buffer)
+        trace = _Trace(buffer, flow)
         if isinstance(buffer.owner, Operation):
             accesses = _accesses_by_alias(trace, buffer, flow)
             uses.append(References(flow, [buffer]).uses(accesses))
@@ -227,10 +227,10 @@ class _Trace:
     """The values that may refer to a value's memory, and the operations that use them.
 
     A result of an unknown operation on the memory may be that memory, or a copy of it
-    (`bufferization.clone`), so it is followed as well.
+    (`bufferization.clone`), so it is followed as well, unless it is new.
     """
 
-    def __init__(self, source: SSAValue):
+    def __init__(self, source: SSAValue, flow: ControlFlow):
         self.deallocs: list[Deallocation] = []
         self.accesses: list[tuple[Operation, SSAValue]] = []
         self.compared: list[tuple[Operation, SSAValue]] = []
@@ -239,8 +239,8 @@ class _Trace:
         self._aliases = {source: None}
         self._follow(source, self.deallocs)
         for op, _ in self.accesses:  # grows during the loop
-            for result in op.results:
-                if is_memref(result) and result not in self._aliases:
+            for result in flow.calls.may_return(op):
+                if result not in self._aliases:
                     self._aliases[result] = None
                     self._follow(result, self.freed_copies)
 
@@ -548,7 +548,8 @@ def _unclear(op: Operation, value: SSAValue | None, flow: ControlFlow) -> str | 
         waited = transfer.waits_of(op)
         return None if waited else f"no wait is known for what {name} starts"
     if name != "bufferization.clone" and not all(
-        isinstance(result.type, NUMBERS) for result in op.results
+        isinstance(result.type, NUMBERS) or flow.calls.is_new(result)
+        for result in op.results
     ):
         return f"{name} may return it"
     if name in STORES and op.operands[0] is value:

@@ -37,7 +37,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects.diagnostics import name_of
-from ..dialects.memory import is_memref, is_view
+from ..dialects.memory import is_view
 from ..planning.problem import Steps, common
 from .control_flow import CHOICES, BlockLoop, ControlFlow, moves
 from .liveness import Uses, live_steps
@@ -86,7 +86,7 @@ class References:
             for use in alias.uses:
                 targets = moves(use)
                 if targets is None:  # an operation may return its operand
-                    targets = filter(is_memref, use.operation.results)
+                    targets = self.flow.calls.may_return(use.operation)
                 for target in targets:
                     if self._is_reference(target):
                         self._add(Move(reference, target, use.operation))

@@ -1,6 +1,6 @@
 """Effects of operations on their memrefs, through calls and regions, for plan-check."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from math import prod
 from typing import NamedTuple, cast
 
@@ -16,13 +16,13 @@ from xdsl.dialects.builtin import (
     VectorType,
 )
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from ..dialects.diagnostics import name_of
-from ..dialects.memory import asynchronous, effects_on, is_done_at_its_end
+from ..dialects.memory import asynchronous, effects_on, is_done_at_its_end, root_of
 from ..dialects.symbols import Symbols
 from ..dialects.tgraph.base import AnyMemRef, element_bytes
-from .pointees import is_memref, may_be, only_forwards, operations_in
+from .pointees import is_memref, is_return, may_be, only_forwards, operations_in
 from .ranges import range_of
 
 _PLAIN = (
@@ -90,6 +90,9 @@ class Callees:
         self._effects: dict[SSAValue, tuple[bool, bool]] = {}
         self._reached: dict[FuncOp, Sequence[FuncOp]] = {}
         self._own: dict[FuncOp, _Own] = {}
+        self._new: dict[FuncOp, Set[int]] = {}
+        """By function: the indices of the results that are new memory."""
+        self._new_in: dict[FuncOp, dict[SSAValue, None]] = {}
 
     def of(self, op: Operation) -> FuncOp | None:
         """The function that `op` calls; None if `op` is no call, or the function has no
@@ -121,6 +124,46 @@ class Callees:
                 any(w for _, w in effects),
             )
         return self._effects[argument]
+
+    def new_in(self, func: FuncOp) -> Set[SSAValue]:
+        """The results of calls in `func` that are new memory: the called function has
+        allocated it, and no other result may refer to it. Recursive functions, and
+        functions that call these, count as returning nothing new."""
+        if func not in self._new_in:
+            results = (r for op in operations_in(func) for r in op.results)
+            self._new_in[func] = dict.fromkeys(filter(self._is_new, results))
+        return self._new_in[func].keys()
+
+    def _is_new(self, value: SSAValue) -> bool:
+        if not isinstance(value, OpResult) or not is_memref(value):
+            return False
+        callee = self.of(value.op)
+        return callee is not None and value.index in self._new_results(callee)
+
+    def _new_results(self, func: FuncOp) -> Set[int]:
+        if func not in self._new:
+            for each in self._symbols.callees_first(func):
+                self._new[each] = self._find_new(each)
+        return self._new.setdefault(func, frozenset())
+
+    def _find_new(self, func: FuncOp) -> Set[int]:
+        """`_new_results` of a function whose callees are known."""
+        found = set(range(len(func.function_type.outputs)))
+        for block in func.body.blocks:
+            op = block.last_op
+            if op is None or op.successors:
+                continue
+            found &= {n for n in found if is_return(op) and self._is_own(op, n, func)}
+        return found
+
+    def _is_own(self, op: Operation, index: int, func: FuncOp) -> bool:
+        """Whether an operand of a return is an allocation of the function or of its
+        callees, to which no other operand may refer."""
+        root, new = root_of(op.operands[index]), self.new_in(func)
+        if not isinstance(root.owner, memref.AllocOp) and root not in new:
+            return False
+        same = may_be({root: 0}, new)
+        return not any(v in same for n, v in enumerate(op.operands) if n != index)
 
     def hide(self, op: Operation) -> bool:
         """Whether an operation calls a function that hides a memref, directly or

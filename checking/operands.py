@@ -79,7 +79,7 @@ def check_operands(
     forwards.
     """
     placed = {buffer.value: buffer for buffer in buffers}
-    sources = bases(func, list(placed))
+    sources = bases(func, list(placed), callees)
     aliases = may_be({b: n for n, b in enumerate(sources)}, set(sources))
     checker = _Checker(sources, placed, aliases, owners, callees)
     uses = _Uses(func, aliases, callees)
@@ -99,9 +99,11 @@ def check_operands(
             raise LocatedError(*fault)
 
 
-def bases(func: FuncOp, buffers: Sequence[SSAValue]) -> list[SSAValue]:
+def bases(
+    func: FuncOp, buffers: Sequence[SSAValue], callees: Callees
+) -> list[SSAValue]:
     """The buffers, and every other memref that is derived from no memref."""
-    found = dict.fromkeys(buffers)
+    found = dict.fromkeys((*buffers, *callees.new_in(func)))
     for argument in func.body.blocks[0].args:
         found[argument] = None
     for op in operations_in(func):

@@ -105,7 +105,8 @@ def _check_function(
     buffers = [buffer for memory in memories for buffer in memory.buffers]
     check_arenas(func, memories, unchecked)
     values = {buffer.value: number for number, buffer in enumerate(buffers)}
-    aliases = may_be(values, values)
+    apart = {*values, *callees.new_in(func)}
+    aliases = may_be(values, apart)
     for value, numbers in aliases.items():
         if isinstance(value.owner, Operation):
             for number in numbers:
@@ -115,9 +116,9 @@ def _check_function(
                     continue
                 _check_view(value, base, value.owner, sizes, unchecked)
                 _check_alignment(value, buffers[number], memories, unchecked)
-    _check_slots_are_known(func, values, unchecked)
+    _check_slots_are_known(func, values, callees, unchecked)
     _check_calls(func, aliases, buffers, memories, callees)
-    frees = may_be({memory.value: n for n, memory in enumerate(memories)}, values)
+    frees = may_be({memory.value: n for n, memory in enumerate(memories)}, apart)
     owners = check_owners(func.body, memories, aliases, frees, callees, unchecked)
     check_operands(func, buffers, owners, sizes.range, callees, unchecked)
     check_target(func, memories, unchecked)
@@ -271,13 +272,16 @@ def _check_slot(
 
 
 def _check_slots_are_known(
-    func: FuncOp, buffers: Mapping[SSAValue, int], unchecked: Unchecked
+    func: FuncOp,
+    buffers: Mapping[SSAValue, int],
+    callees: Callees,
+    unchecked: Unchecked,
 ) -> None:
     """Notes views of slots that may refer to memory other than known buffers."""
     views = [op for op in operations_in(func) if _is_in_slot(op)]
     if not views:
         return
-    sources = bases(func, list(buffers))
+    sources = bases(func, list(buffers), callees)
     known = may_be({base: n for n, base in enumerate(sources)}, set(sources))
     for view in views:
         found = [sources[number] for number in known.get(view.source, ())]

@@ -1,5 +1,5 @@
 """Tests buffers that are passed to functions: the live range ends at the call if the
-callee does not keep the buffer."""
+callee does not keep the buffer. A result that the callee allocates is other memory."""
 
 import re
 from cProfile import Profile
@@ -12,6 +12,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 
 import tensorplan
 from tensorplan.analysis.calls import Calls
+from tensorplan.checking.effects import Callees
 from tensorplan.checking.plan_check import check_plan
 from tensorplan.passes.plan.memory import PlanMemory
 
@@ -66,6 +67,13 @@ NOT_KEPT = {
     "another function": function(
         f"func.call @h(%q, %p) : ({M}, {M}) -> ()",
         beside=f"func.func private @h(%q: {M}, %p: {M}) {{\n{COPY}\nfunc.return\n}}",
+    ),
+    "what another function returns": function(
+        f"%r = func.call @h(%p) : ({M}) -> {M}",
+        f'"memref.copy"(%r, %q) : ({M}, {M}) -> ()',
+        f"memref.dealloc %r : {M}",
+        beside=f"func.func private @h(%p: {M}) -> {M} {{\n%q = memref.alloc() : {M}\n"
+        f"{COPY}\nfunc.return %q : {M}\n}}",
     ),
     "itself": function(
         "%no = arith.constant false",
@@ -212,3 +220,125 @@ def test_each_function_is_analyzed_once() -> None:
         profile.runcall(lambda c=calls, f=found: [*map(f.is_over, c)])
         counts.append(sum(s.callcount for s in profile.getstats()))
     assert counts[1] < 20 * counts[0]
+
+
+def returning(*lines: str, results: int = 1, name: str = "g", beside: str = "") -> str:
+    """A function that returns memrefs, given two of them."""
+    body, types = "\n  ".join(lines), ", ".join([M] * results)
+    return (
+        f"func.func private @{name}(%p: {M}, %q: {M}, %c: i1) -> ({types}) {{\n"
+        f"  %t = memref.alloc() : {M}\n  %u = memref.alloc() : {M}\n  {body}\n}}\n"
+        + beside
+    )
+
+
+def call(name: str, results: int = 1) -> str:
+    types = ", ".join([M] * results)
+    return f"func.call @{name}(%p, %q, %c) : ({M}, {M}, i1) -> ({types})"
+
+
+CAST = "%v = memref.reinterpret_cast %t to offset: [0], sizes: [8], strides: [1] : "
+RETURNS = {
+    "an allocation": ([0], returning(f"return %t : {M}")),
+    "a view of one": ([0], returning(f"{CAST}{M} to {M}", f"return %v : {M}")),
+    "one on each path": (
+        [0],
+        returning(
+            *("cf.cond_br %c, ^a, ^b", "^a:", f"return %t : {M}"),
+            *("^b:", f"return %u : {M}"),
+        ),
+    ),
+    "two": ([0, 1], returning(f"return %t, %u : {M}, {M}", results=2)),
+    "one beside an argument": (
+        [1],
+        returning(f"return %p, %u : {M}, {M}", results=2),
+    ),
+    "one beside a global": (
+        [0],
+        returning(
+            f"%w = memref.get_global @w : {M}",
+            f"return %t, %w : {M}, {M}",
+            results=2,
+            beside=f'memref.global "private" @w : {M} = uninitialized',
+        ),
+    ),
+    "one made from the other": (
+        [0, 1],
+        returning(
+            *(f"%r = {call('h').replace('(%p', '(%t')}", f"return %t, %r : {M}, {M}"),
+            results=2,
+            beside=returning(f"return %u : {M}", name="h"),
+        ),
+    ),
+    "that of another function": (
+        [0],
+        returning(
+            *(f"%r:2 = {call('h', 2)}", f"return %r#1 : {M}"),
+            beside=returning(f"return %q, %u : {M}, {M}", results=2, name="h"),
+        ),
+    ),
+    "an argument of another function": (
+        [],
+        returning(
+            *(f"%r:2 = {call('h', 2)}", f"return %r#0 : {M}"),
+            beside=returning(f"return %q, %u : {M}, {M}", results=2, name="h"),
+        ),
+    ),
+    "one twice": ([], returning(f"return %t, %t : {M}, {M}", results=2)),
+    "one and its view": (
+        [],
+        returning(f"{CAST}{M} to {M}", f"return %t, %v : {M}, {M}", results=2),
+    ),
+    "one that may be the other": (
+        [],
+        returning(
+            f"%v = arith.select %c, %t, %p : {M}",
+            f"return %t, %v : {M}, {M}",
+            results=2,
+        ),
+    ),
+    "one that a branch passes on": (
+        [],
+        returning(
+            *(f"cf.br ^a(%t : {M})", f"^a(%v: {M}):", f"return %t, %v : {M}, {M}"),
+            results=2,
+        ),
+    ),
+    "an argument on one path": (
+        [],
+        returning(
+            *("cf.cond_br %c, ^a, ^b", "^a:", f"return %t : {M}"),
+            *("^b:", f"return %p : {M}"),
+        ),
+    ),
+    "memory of another owner": (
+        [],
+        returning(f'%w = "npu.buffer"() : () -> {M}', f"return %w : {M}"),
+    ),
+    "in a way of its own": ([], returning(f'"npu.return"(%t) : ({M}) -> ()')),
+    "what it calls itself for": (
+        [],
+        returning(
+            *("cf.cond_br %c, ^a, ^b", "^a:", f"return %t : {M}"),
+            *("^b:", f"%r = {call('g')}", f"return %r : {M}"),
+        ),
+    ),
+    "what is not known": ([], f"func.func private @g({M}, {M}, i1) -> {M}"),
+}
+
+
+@pytest.mark.parametrize("name", RETURNS)
+def test_results_that_are_new_memory(name: str) -> None:
+    """The planner and plan-check find them each on its own."""
+    expected, function = RETURNS[name]
+    header = function.partition("{")[0]
+    number = header.partition("->")[2].count("memref")
+    text = f"func.func @f(%p: {M}, %q: {M}, %c: i1) {{\n%r:{number} = "
+    module = tensorplan.read(f"{text}{call('g', number)}\nreturn\n}}\n{function}")
+    func = next(iter(module.ops))
+    assert isinstance(func, FuncOp)
+    (made, *_) = (op for op in func.walk() if isinstance(op, CallOp))
+    wanted = [made.results[index] for index in expected]
+    calls = Calls()
+    assert [result for result in made.results if calls.is_new(result)] == wanted
+    assert [*Callees().new_in(func)] == wanted

@@ -32,6 +32,8 @@ proves:
    operands, or coincides with an operand that the operation may overwrite element by
    element. This applies to one buffer and to two buffers at the same address
    (checking/operands.py).
+ * The result of a call may be any memref that the call passes, unless every return of
+   the called function returns an allocation (checking/effects.py).
  * An arena that the function does not allocate has the properties that it declares
    (checking/arenas.py): all calls of the module pass memory of its type and alignment
    that no other operand shares, the size function returns its bytes, its global has its

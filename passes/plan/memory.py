@@ -41,6 +41,10 @@ at addresses. If other functions of the module call a function, its arena then l
 the arenas of its callers, in bytes that are not live during the call. There is thus one
 arena for the call tree, unless the function calls itself.
 
+The result of a call counts as other memory than its arguments if every return of the
+called function returns an allocation of that function, or of a function that it calls
+(analysis/calls.py). A result of a recursive function may be an argument.
+
 It is an error if a program certainly frees a buffer twice, or uses it after it is
 freed. If this happens only on some paths, the pass emits a remark (analysis/frees.py).
 

@@ -18,7 +18,7 @@ from typing import NamedTuple, cast
 
 from xdsl.dialects import arith, cf, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, MemRefType
-from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import SymbolTable
 
@@ -391,7 +391,7 @@ class _Machine:
         self.values[value] = _Reference(memory, range(0, size, width), width)
 
     def region(self, region: Region) -> Sequence[object]:
-        """Runs a region; returns the operands of its terminator, or () at a return."""
+        """Runs a region; returns the operands of its terminator."""
         block: Block | None = region.blocks[0]
         while block is not None:
             for op in block.ops:
@@ -410,7 +410,7 @@ class _Machine:
                     block = self.enter(last.then_block, last.then_arguments)
                 else:
                     block = self.enter(last.else_block, last.else_arguments)
-            elif last is not None and not isinstance(last, ReturnOp):
+            elif last is not None:
                 return [self.values.get(operand) for operand in last.operands]
         return ()
 
@@ -463,7 +463,7 @@ class _Machine:
                 callee = SymbolTable.lookup_symbol(op, op.callee)
                 assert isinstance(callee, FuncOp)
                 self.give(callee.args, [self.values[v] for v in op.operands])
-                self.region(callee.body)
+                self.give(op.results, self.region(callee.body))
             case memref.AllocOp() | memref.GetGlobalOp():
                 self.allocate(op.memref)
             case memref.ViewOp():

@@ -187,6 +187,46 @@ def what_a_call_gives_back(at: str) -> str:
     )
 
 
+def given(*body: str, call: str = "g", beside: str = "") -> str:
+    """@g copies %a to %t, and returns one of them. The result is read after %b has
+    taken the bytes of %a."""
+    copied = lines(f"%t = memref.alloc() : {M}", copy("a", "t"), *body)
+    return late(
+        f"%v = func.call @{call}(%a, %p) : ({M}, i1) -> {M}",
+        copy("v", "y"),
+        "%c0",
+        beside=f"func.func @g(%a: {M}, %p: i1) -> {M} {{\n{copied}\n}}\n{beside}",
+    )
+
+
+@plant(sound="t", faulty="a")
+def what_a_call_allocates(returned: str) -> str:
+    return given(f"return %{returned} : {M}")
+
+
+@plant(sound="t", faulty="a")
+def what_one_of_two_returns_allocates(returned: str) -> str:
+    return given(
+        *("cf.cond_br %p, ^one, ^other", "^one:", f"return %{returned} : {M}"),
+        *("^other:", f"return %t : {M}"),
+    )
+
+
+@plant(sound="t", faulty="a", may_refuse="it does not follow choices to a return")
+def what_a_call_chooses(other: str) -> str:
+    return given(f"%r = arith.select %p, %{other}, %t : {M}", f"return %r : {M}")
+
+
+@plant(sound="t", faulty="a")
+def what_a_callee_of_the_callee_allocates(returned: str) -> str:
+    return given(
+        f"return %{returned} : {M}",
+        call="h",
+        beside=f"func.func @h(%a: {M}, %p: i1) -> {M} {{\n"
+        f"%r = func.call @g(%a, %p) : ({M}, i1) -> {M}\nreturn %r : {M}\n}}",
+    )
+
+
 @plant(sound="%c64", faulty="%c0", may_refuse="offsets that only a run knows")
 def what_a_call_makes_of_the_arena(at: str) -> str:
     """The callee creates the views of both buffers."""

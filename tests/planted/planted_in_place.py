@@ -520,6 +520,19 @@ def overlapping_parts_given_to_a_call(source: str) -> str:
     )
 
 
+@plant(sound="b", faulty="r")
+def what_a_call_allocates(target: str) -> str:
+    any = "memref<?xf32>"
+    return program(
+        *(arena(), view("a"), view("b", "%c64"), copy("x", "a"), copy("x", "b")),
+        f"%r = func.call @g(%a) : ({M}) -> {M}",
+        f"%v = memref.cast %r : {M} to {any}",
+        *(each("v", target, any, to=M, read=REVERSED), copy(target, "y"), free()),
+        beside=f"func.func @g(%x: {M}) -> {M} {{\n"
+        + lines(f"%r = memref.alloc() : {M}", copy("x", "r"), f"return %r : {M}\n}}"),
+    )
+
+
 @plant(sound="b", faulty="a")
 def an_element_that_is_written_twice(target: str) -> str:
     """The second write computes from the result of the first."""
