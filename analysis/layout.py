@@ -49,6 +49,11 @@ class Layout:
             if size not in (0, 1)
         )
 
+    @property
+    def first(self) -> int:
+        """The least position of an element in the buffer."""
+        return self._span(None).start
+
     def is_apart(self, other: "Layout") -> bool:
         """Whether no element is known to lie in both layouts. True if their positions
         are disjoint, or disjoint modulo a stride."""

@@ -4,6 +4,7 @@ budgets do not influence the choice."""
 import re
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from modules import parse, run
@@ -15,6 +16,7 @@ from tensorplan.passes import driver
 from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.passes.tgraph.fit import Lowerings, TGraphFit
 from tensorplan.passes.tgraph.place_devices import TGraphPlaceDevices
+from tensorplan.passes.tgraph.shared.candidates import Candidate, Candidates
 
 ROOT = Path(__file__).parent.parent
 
@@ -36,7 +38,7 @@ func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64xf32> 
 BUDGETS = (49152, 20000, 4096, 1)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def lowerings() -> Lowerings:
     return made()
 
@@ -68,6 +70,25 @@ def test_slow_tiles_are_used_if_nothing_else_fits() -> None:
     else fits."""
     planned = tensorplan.plan(parse(KEPT), budget=2048)
     assert tensorplan.report(planned)["pools"][0]["bytes"] <= 2048
+
+
+def test_budgets_share_tiles_that_do_not_meet_them(
+    lowerings: Lowerings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slices reach 3072 bytes, and 768 after other tiles."""
+    lowerings.fitted(1)
+    made: list[str] = []
+    run = Candidates.run
+
+    def noted(self: Candidates, what: str, *args: Any) -> Candidate | None:
+        made.append(what)
+        return run(self, what, *args)
+
+    monkeypatch.setattr(Candidates, "run", noted)
+    fitted = lowerings.fitted(3000)
+    slices = [each.what for each in fitted.tried if each.what.startswith("slices")]
+    assert slices == ["slices", "slices after more tiles", "slices after many tiles"]
+    assert [what for what in made if what in slices] == slices[2:]
 
 
 @pytest.mark.thorough

@@ -53,6 +53,7 @@ def test_views_equal_those_of_numpy(
                 array, layout = array.reshape(sizes), reshaped
         assert layout.shape == array.shape
         np.testing.assert_array_equal(strided(layout, buffer), array)
+        assert layout.first == array.min()
 
 
 @given(shapes, st.data())

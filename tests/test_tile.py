@@ -25,6 +25,7 @@ import tensorplan
 from tensorplan.analysis.functions import tensor_functions
 from tensorplan.dialects import workspaces
 from tensorplan.dialects.tgraph.base import TensorOp, shape_of, tensor_type_of
+from tensorplan.dialects.tgraph.reducing import DotGeneralOp
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.shaping import ConcatenateOp
 from tensorplan.passes.plan.memory import PlanMemory
@@ -266,6 +267,19 @@ def test_kernels_are_measured_only_if_relevant(
     assert not asked
     assert planned.within(func, 1 << 20) == planned.of_all(func)
     assert asked
+
+
+def test_kernels_of_equal_tiles_are_measured_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(workspaces, "_measures", dict(workspaces._measures))
+    asked: list[TensorOp] = []
+    workspaces.provide("asked", lambda: lambda op: asked.append(op) or 64)
+    tiled = run(attention(64), *READY, EAGER)
+    ((func, _),) = tensor_functions(tiled)
+    products = sum(op.name == DotGeneralOp.name for op in func.walk())
+    PlannedBytes(TGraphTile(workspaces="asked")).of_all(func)
+    assert sum(op.name == DotGeneralOp.name for op in asked) == 2 < products
 
 
 def test_workspaces_of_tiles_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,6 +159,7 @@ class Lowerings:
         self._placing = fit.shared(Placing)
         self._candidates = Candidates(ctx, fit, fit.offload, fit.time_limit)
         self._known: dict[str, Candidate | None] = {}
+        self._least: dict[tuple[str, TGraphTile], Candidate | None] = {}
         self._descent = self._descended()
         self._reached: list[Candidate] = []  # by the descent, so far
 
@@ -210,7 +211,9 @@ class Lowerings:
                 return
         if self._fit.tiles and (ordered := self._known.get(ORDERED)):
             few = TGraphTile(1, MANY[1], budget=budget, **self._placing)
-            if found := self._run("loops over few tiles", ordered, [few]):
+            is_met = _best(tried, budget).bytes <= budget
+            what = "loops over few tiles"
+            if found := self._tiled(what, ordered, few, budget, is_met):
                 tried.append(found)
                 yield found
         for start in undominated(tried):
@@ -218,9 +221,27 @@ class Lowerings:
             if best.bytes <= budget and best.time <= start.time:
                 return
             after = "" if start is tried[0] else f" after {start.what}"
-            for found in self._lowered(start, after, budget):
+            for found in self._lowered(start, after, budget, best.bytes <= budget):
                 tried.append(found)
                 yield found
+
+    def _tiled(
+        self, what: str, start: Candidate, tile: TGraphTile, budget: int, is_met: bool
+    ) -> Candidate | None:
+        """The candidate that `tile` makes of `start`.
+
+        is_met: whether another candidate meets the budget. If the fewest bytes that
+            tiles reach, which budgets share, exceed the budget, these are the result.
+        """
+        least = replace(tile, budget=1)
+        if start is self._known.get(start.what) and (is_met or tile == least):
+            key = start.what, least
+            if key not in self._least:
+                self._least[key] = self._run(what, start, [least])
+            found = self._least[key]
+            if tile == least or found is None or found.bytes > budget:
+                return found
+        return self._run(what, start, [tile])
 
     def _run(
         self, what: str, start: Candidate | None, passes: Sequence[ModulePass]
@@ -274,29 +295,35 @@ class Lowerings:
             yield found
 
     def _lowered(
-        self, start: Candidate, after: str, budget: int
+        self, start: Candidate, after: str, budget: int, is_met: bool
     ) -> Iterator[Candidate]:
         """Yields versions of `start` that are lowered toward the budget by
-        recomputation, slices, and copies."""
+        recomputation, slices, and copies.
+
+        is_met: whether another candidate meets the budget.
+        """
         fit = self._fit
         again = TGraphRematerialize(budget, **self._placing)
-        ways: dict[str, list[ModulePass]] = {f"recomputation{after}": [again]}
+        fits = False
+        if found := self._run(f"recomputation{after}", start, [again]):
+            fits = found.bytes <= budget
+            yield found
         if fit.tiles:
             cut = TGraphTile(*MANY, tile_bytes=0, budget=budget, **self._placing)
-            ways[f"slices{after}"] = [cut]
-        if fit.offload:
-            move = TGraphOffload(budget, fit.device, fit.offload, **self._placing)
-            copies = f"copies to {fit.offload}{after}"
-            ways[copies] = [move]
-            ways[f"recomputation and {copies}"] = [again, move]
-        fits = False
-        for what, passes in ways.items():
-            is_last_resort = len(passes) > 1
-            if fits and is_last_resort:
-                break
-            if found := self._run(what, start, passes):
+            what = f"slices{after}"
+            if found := self._tiled(what, start, cut, budget, is_met or fits):
                 fits |= found.bytes <= budget
                 yield found
+        if not fit.offload:
+            return
+        move = TGraphOffload(budget, fit.device, fit.offload, **self._placing)
+        copies = f"copies to {fit.offload}{after}"
+        if found := self._run(copies, start, [move]):
+            fits |= found.bytes <= budget
+            yield found
+        both = f"recomputation and {copies}"
+        if not fits and (found := self._run(both, start, [again, move])):
+            yield found
 
 
 def _best(tried: Sequence[Candidate], budget: int) -> Candidate:

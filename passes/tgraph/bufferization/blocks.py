@@ -12,7 +12,8 @@
 Loops and branches on memrefs have no operands and results: their values lie in buffers.
 """
 
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from xdsl.dialects import memref, scf
@@ -60,6 +61,10 @@ from ....dialects.tgraph.base import (
 from ....dialects.tgraph.shaping import DeviceCopyOp
 from ....dialects.tgraph.structure import AssignOp, FusionOp, ReadOp
 from .constants import Constants
+
+LINE = 64
+"""A number of elements that takes whole cache lines of 64 bytes, as an element takes at
+least a byte."""
 
 
 class BlockWriter:
@@ -129,7 +134,8 @@ class BlockWriter:
         return self._base(at.place.buffer) if at.is_whole else self.views[at.memref]
 
     def _view(self, at: At) -> None:
-        view = _view_of(self._base(at.place.buffer), at, self._given)
+        base = self._base(at.place.buffer)
+        view = _view_of(base, at, at.memref.layout, self._given)
         self._emit(view)
         self.views[at.memref] = view.result
 
@@ -219,6 +225,7 @@ def alone(run: Run) -> TensorOp:
     """A copy of the operation on its own memrefs, outside of any program, to measure
     its workspace."""
     given = Block()
+    unused = _unused(run)
     bases: dict[TensorBuffer, SSAValue] = {}
     views: dict[Place, SSAValue] = {}
 
@@ -232,7 +239,10 @@ def alone(run: Run) -> TensorOp:
                 else given.insert_arg(type, len(given.args))
             )
         if not at.is_whole and at.memref not in views:
-            views[at.memref] = _view_of(bases[buffer], at, lambda sizes: ()).result
+            layout = at.memref.layout
+            moved = replace(layout, offset=layout.offset - unused[buffer])
+            view = _view_of(bases[buffer], at, moved, lambda sizes: ())
+            views[at.memref] = view.result
         return bases[buffer] if at.is_whole else views[at.memref]
 
     assert isinstance(run.op, TensorOp)
@@ -246,14 +256,33 @@ def key_of(run: Run, keys: StructuralKeys) -> object:
     """A key of `run`. `alone` makes equal operations for runs with equal keys."""
     numbers: dict[TensorBuffer, int] = {}
     places: list[object] = []
+    unused = _unused(run)
     for at in (*run.inputs, *run.outs):
         buffer = at.place.buffer.root
         places.append(numbers.setdefault(buffer, len(numbers)))
         places.append(keys.number(buffer.type))
         places.append(_is_constant(buffer))
-        places.append(None if at.is_whole else at.memref.layout)
+        if at.is_whole:
+            places.append(None)
+        else:
+            layout = at.memref.layout
+            places += layout.shape, layout.strides, layout.offset - unused[buffer]
         places.append(at.value and keys.number(at.value.type))
     return keys.of(run.op), *places
+
+
+def _unused(run: Run) -> Mapping[TensorBuffer, int]:
+    """The elements at the start of each buffer that no operand needs, in whole lines.
+
+    Kernels depend on the alignment of operands and on the distances between them, but
+    not on where in a buffer they are. All tiles of a value therefore count as equal.
+    """
+    least: dict[TensorBuffer, int] = {}
+    for at in (*run.inputs, *run.outs):
+        buffer = at.place.buffer.root
+        first = 0 if at.is_whole else max(at.memref.layout.first, 0)
+        least[buffer] = min(first, least.get(buffer, first))
+    return {buffer: first // LINE * LINE for buffer, first in least.items()}
 
 
 def _is_constant(buffer: TensorBuffer) -> bool:
@@ -305,11 +334,15 @@ def _ends_block(op: Operation) -> bool:
 
 
 def _view_of(
-    base: SSAValue, at: At, given: Callable[[Sequence[int]], Sequence[SSAValue]]
+    base: SSAValue,
+    at: At,
+    layout: Layout,
+    given: Callable[[Sequence[int]], Sequence[SSAValue]],
 ) -> memref.ReinterpretCastOp:
-    """A view of the place `at` in the buffer whose memref is `base`."""
+    """A view of the value of `at`, with a layout in the buffer whose memref is
+    `base`."""
     assert at.value is not None
-    layout, tensor = at.memref.layout, tensor_type_of(at.value.type)
+    tensor = tensor_type_of(at.value.type)
     offset, shape, strides = (layout.offset,), layout.shape, layout.strides
     view = memref.ReinterpretCastOp(
         base,
