@@ -156,16 +156,14 @@ def test_triangular_solves_in_any_layout(layout: str, other: str, element: str) 
     and the result have `other`."""
     pytest.importorskip("llvmlite")
     for size in ((5, 3), (3, 1), (1, 4)):
-        for left, lower, unit, transposed in product((0, 1), (0, 1), (0, 1), "NTA"):
-            name = next(x for x in TRANSPOSES if x[0] == transposed)
-            side = size[0] if left else size[1]
+        flags = ("false", "true")
+        for left, lower, unit, name in product(flags, flags, flags, TRANSPOSES):
+            side = size[0] if left == "true" else size[1]
             options = (
-                f"left_side = {bool(left)}, lower = {bool(lower)}, "
-                f'unit_diagonal = {bool(unit)}, transpose_a = "{name}"'
+                f"left_side = {left}, lower = {lower}, "
+                f'unit_diagonal = {unit}, transpose_a = "{name}"'
             )
-            op = triangular_solve(
-                options.lower().replace(name.lower(), name), side, size, element
-            )
+            op = triangular_solve(options, side, size, element)
             a = numbers((2, side, side), element) + 2 * np.eye(side)
             a = LAYOUTS[layout](a.astype(ELEMENTS[element]))
             b, got, want = (LAYOUTS[other](numbers((2, *size), element)) for _ in "123")
