@@ -16,9 +16,10 @@ from xdsl.ir import SSAValue
 from ...dialects.dtypes import Array, numpy_dtype
 from ...dialects.tgraph.base import Shape
 from ...dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp
+from ...support.arrays import name_of
 from ..calls import Call
 from ..pool import Scratch
-from .arrays import reshaped, tiles
+from .arrays import reshaped, tiles, try_reshape
 
 BLOCK = 1 << 16
 """The elements of a block: 256 KiB of f32."""
@@ -142,3 +143,23 @@ def matrices(
 def by_labels(x: Array, labels: str, order: str) -> Array:
     """An operand or result of a convolution, with its dimensions in this order."""
     return x.transpose([labels.index(label) for label in order])
+
+
+def matrix_views(
+    op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
+) -> tuple[Array, Array, Array] | None:
+    """Both operands of a product, and its result, as matrices: views, one for each
+    index of the batch dimensions. None if there are no such views, for convolutions,
+    and for elements other than f32 or f64."""
+    elements = {name_of(x.dtype) for x in (*inputs, out)}
+    if not isinstance(op, DotGeneralOp) or elements not in ({"float32"}, {"float64"}):
+        return None
+    mark = scratch.mark
+    (lhs, made_lhs), (rhs, made_rhs) = (
+        matrices(op, side, x, scratch) for side, x in enumerate(inputs)
+    )
+    scratch.mark = mark
+    target = try_reshape(out, (*lhs.shape[:-1], rhs.shape[-1]))
+    if made_lhs or made_rhs or target is None:
+        return None
+    return lhs, rhs, target

@@ -200,12 +200,10 @@ def _contraction(
         made = {**by_result(after), **sums}
         nest = _nest(made, result, {**known, **factors}, out, scratch)
         return [*with_native_copies(before, scratch), *nest]
-    mark = scratch.mark
-    if few_rows.calls_of(first, inputs, out, scratch) is None:
+    if not few_rows.is_supported(first, inputs, out, scratch):
         whole = onednn.compiled(first, inputs, out, scratch, after, result, known)
         if whole is not None:
             return whole
-    scratch.mark = mark
     read = {value for op in after for value in op.inputs}
     sides = {value: array for value, array in known.items() if value in read}
     if any(array.shape != out.shape for array in sides.values()):
@@ -254,21 +252,13 @@ def _stored(value: SSAValue, known: Mapping[SSAValue, Array]) -> Array:
 def _product(
     op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
 ) -> list[Call]:
+    asked = few_rows.calls_of, onednn.compiled, strips.calls_of, widening.calls_of
     mark = scratch.mark
-    calls = few_rows.calls_of(op, inputs, out, scratch)
-    if calls is None:
+    for calls_of in asked:
+        if (calls := calls_of(op, inputs, out, scratch)) is not None:
+            return calls
         scratch.mark = mark
-        calls = onednn.compiled(op, inputs, out, scratch)
-    if calls is None:
-        scratch.mark = mark
-        calls = strips.calls_of(op, inputs, out, scratch)
-    if calls is None:
-        scratch.mark = mark
-        calls = widening.calls_of(op, inputs, out, scratch)
-    if calls is None:
-        scratch.mark = mark
-        calls = kernel_of(op)(op, inputs, [out], scratch)
-    return calls
+    return kernel_of(op)(op, inputs, [out], scratch)
 
 
 _SUPPORTED = (

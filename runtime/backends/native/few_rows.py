@@ -17,12 +17,10 @@ read once, and the rows stay in a cache.
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ....dialects.tgraph.reducing import DotGeneralOp
-from ....support.arrays import Array, DType, Shape, name_of
+from ....support.arrays import Array, DType, Shape
 from ...calls import Call
 from ...pool import Scratch
-from ..arrays import try_reshape
-from ..contraction import Contraction, matrices
+from ..contraction import Contraction, matrix_views
 from ..jit import llvm
 from ..jit.records import ArrayRecord, parallel
 from ..parts import Slices, divisions
@@ -51,33 +49,46 @@ PACKED_ROWS = 8
 """From this number of rows on, oneDNN packs a matrix that no run changes only once."""
 
 
+def is_supported(
+    op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
+) -> bool:
+    """Whether `calls_of` returns calls."""
+    return _matrices(op, inputs, out, scratch) is not None
+
+
 def calls_of(
     op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
 ) -> list[Call] | None:
     """The calls of such a product; None for other contractions."""
-    elements = {name_of(x.dtype) for x in (*inputs, out)}
-    if not isinstance(op, DotGeneralOp) or elements not in ({"float32"}, {"float64"}):
+    arrays = _matrices(op, inputs, out, scratch)
+    if arrays is None:
         return None
-    mark = scratch.mark
-    (lhs, made_lhs), (rhs, made_rhs) = (
-        matrices(op, side, x, scratch) for side, x in enumerate(inputs)
-    )
-    scratch.mark = mark
-    target = try_reshape(out, (*lhs.shape[:-1], rhs.shape[-1]))
-    if made_lhs or made_rhs or target is None or not lhs.size:
+    lhs, _, target = arrays
+    batch = target.ndim - 2
+    units = {**dict.fromkeys(range(batch), 1), batch + 1: COLUMNS}
+    divided = divisions(target.shape, units, lhs.shape[-1], scratch.threads)[0]
+    return parallel([_part(arrays, block) for block in divided], scratch.threads)
+
+
+def _matrices(
+    op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
+) -> Sequence[Array] | None:
+    """The rows, the matrix with contiguous rows, and the result; None for other
+    contractions."""
+    views = matrix_views(op, inputs, out, scratch)
+    if views is None:
         return None
+    lhs, rhs, target = views
     arrays = [lhs, rhs.swapaxes(-1, -2), target]
-    *batch, rows, columns = target.shape
+    rows, columns = target.shape[-2:]
     most = MOST_ROWS_OF_NARROW if columns <= NARROW else MOST_ROWS
-    if not _tile_rows() <= rows <= most or columns < COLUMNS:
+    if not lhs.size or not _tile_rows() <= rows <= most or columns < COLUMNS:
         return None
     if any(x.strides[-1] != x.itemsize for x in arrays):
         return None
     if rows >= PACKED_ROWS and scratch.constant(inputs[1]):
         return None
-    units = {**dict.fromkeys(range(len(batch)), 1), len(batch) + 1: COLUMNS}
-    divided = divisions(target.shape, units, lhs.shape[-1], scratch.threads)[0]
-    return parallel([_part(arrays, block) for block in divided], scratch.threads)
+    return arrays
 
 
 def _part(arrays: Sequence[Array], block: Slices) -> list[Call]:

@@ -14,12 +14,10 @@ that keeps sums in registers would leave a row after a few hundred columns.
 
 from collections.abc import Sequence
 
-from ....dialects.tgraph.reducing import DotGeneralOp
-from ....support.arrays import Array, name_of
+from ....support.arrays import Array
 from ...calls import Call
 from ...pool import Scratch
-from ..arrays import try_reshape
-from ..contraction import Contraction, matrices
+from ..contraction import Contraction, matrix_views
 from ..jit import llvm
 from ..jit.records import ArrayRecord
 from .code import LlvmFunction, Value
@@ -35,17 +33,10 @@ def calls_of(
     op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
 ) -> list[Call] | None:
     """The calls of such a product; None for other contractions."""
-    elements = {name_of(x.dtype) for x in (*inputs, out)}
-    if not isinstance(op, DotGeneralOp) or elements not in ({"float32"}, {"float64"}):
+    views = matrix_views(op, inputs, out, scratch)
+    if views is None:
         return None
-    mark = scratch.mark
-    (lhs, made_lhs), (rhs, made_rhs) = (
-        matrices(op, side, x, scratch) for side, x in enumerate(inputs)
-    )
-    scratch.mark = mark
-    target = try_reshape(out, (*lhs.shape[:-1], rhs.shape[-1]))
-    if made_lhs or made_rhs or target is None:
-        return None
+    lhs, rhs, target = views
     if rhs.shape[-1] == 1:
         lhs, rhs, target = (x.swapaxes(-1, -2) for x in (rhs, lhs, target))
     size = rhs.itemsize
