@@ -137,10 +137,9 @@ class Calls:
 
     def _new_results(self, func: FuncOp) -> Set[int]:
         """The indices of the results of a function that are new memory."""
-        if func not in self._new:
-            for each in self._symbols.callees_first(func):
-                self._new[each] = self._find_new(each)
-        return self._new.setdefault(func, frozenset())
+        for each in self._symbols.callees_first(func, self._new):
+            self._new[each] = self._find_new(each)
+        return self._new.get(func, frozenset())
 
     def _find_new(self, func: FuncOp) -> Set[int]:
         """`_new_results` of a function whose callees are known: each return must return

@@ -141,10 +141,9 @@ class Callees:
         return callee is not None and value.index in self._new_results(callee)
 
     def _new_results(self, func: FuncOp) -> Set[int]:
-        if func not in self._new:
-            for each in self._symbols.callees_first(func):
-                self._new[each] = self._find_new(each)
-        return self._new.setdefault(func, frozenset())
+        for each in self._symbols.callees_first(func, self._new):
+            self._new[each] = self._find_new(each)
+        return self._new.get(func, frozenset())
 
     def _find_new(self, func: FuncOp) -> Set[int]:
         """`_new_results` of a function whose callees are known."""

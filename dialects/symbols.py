@@ -1,6 +1,6 @@
 """Symbol lookup that reads each symbol table once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 
@@ -23,16 +23,19 @@ class Symbols:
         found = self.lookup(call, call.callee)
         return found if isinstance(found, FuncOp) and not found.is_declaration else None
 
-    def callees_first(self, func: FuncOp) -> Iterator[FuncOp]:
+    def callees_first(self, func: FuncOp, known: Container[FuncOp]) -> Iterator[FuncOp]:
         """`func` and all functions that it reaches by calls, callees before callers.
-        Without functions that reach a function that may call itself."""
+        Without functions that reach a function that may call itself, and without those
+        in `known`, which earlier calls have returned."""
         callees: dict[FuncOp, Sequence[FuncOp]] = {}
         pending = [func]
         for each in pending:  # grows during the loop
-            if each not in callees:
+            if each not in callees and each not in known:
                 callees[each] = self._callees_of(each)
                 pending += callees[each]
-        order = TopologicalSorter(callees)
+        order = TopologicalSorter(
+            {f: [c for c in read if c in callees] for f, read in callees.items()}
+        )
         with suppress(CycleError):  # gives the functions before cycles
             order.prepare()
         while ready := order.get_ready():
