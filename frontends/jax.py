@@ -203,9 +203,12 @@ def lower(
     around = _is_lowering.set(True)
     try:
         if _has_symbols(args):
-            _check_calls_nothing(jitted.trace(*args))
-            exported = import_module("jax.export").export(jitted)(*args)
-            return Lowered(exported.mlir_module_serialized, ())
+            try:
+                exported = import_module("jax.export").export(jitted)(*args)
+                return Lowered(exported.mlir_module_serialized, ())
+            except (NotImplementedError, RuntimeError):
+                _check_calls_nothing(jitted.trace(*args))
+                raise
         with catch_warnings():
             filterwarnings("ignore", "Some donated buffers were not usable")
             lowered = _lowered(jitted, args)
