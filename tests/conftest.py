@@ -4,9 +4,9 @@ Hypothesis draws the same examples in every run, and fewer without the thorough 
 `HYPOTHESIS_PROFILE=dev` draws few random examples, `nightly` many. Ctrl-C also stops
 tests that a shell has started in the background.
 
-Python's garbage collector runs seldom and ignores objects that exist before the tests
-start. Tests create IR, which consists of many live objects in cycles, and importing JAX
-creates a hundred thousand more.
+Python's garbage collector runs seldom and ignores objects from before the tests and
+from earlier test files. Tests create IR, which consists of many live objects in cycles,
+importing JAX creates a hundred thousand more, and caches keep some of them.
 
 XLA, with whose values many tests compare, compiles without LLVM's optimizations, which
 takes half of the time. Its memory is the same: XLA plans it before LLVM runs.
@@ -29,7 +29,7 @@ from hypothesis import settings
 ROOT = Path(__file__).parents[1]
 
 settings.register_profile("quick", max_examples=25, derandomize=True, deadline=None)
-settings.register_profile("ci", max_examples=40, derandomize=True, deadline=None)
+settings.register_profile("ci", max_examples=30, derandomize=True, deadline=None)
 settings.register_profile("dev", max_examples=20, deadline=None)
 settings.register_profile("nightly", max_examples=10_000, deadline=None)
 
@@ -43,6 +43,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's default for `
 def _without_cached_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     """Disables cached plans, because another test may have changed the planner."""
     monkeypatch.setattr("tensorplan.passes.plan.cached.LEAST", inf)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _without_objects_of_earlier_files() -> None:
+    """Has the garbage collector ignore objects that earlier test files left."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -61,8 +68,6 @@ class PlainRoot:
 
 
 def pytest_collection_finish() -> None:
-    gc.collect()
-    gc.freeze()
     gc.set_threshold(100_000, 20, 20)
 
 

@@ -63,8 +63,8 @@ BY_OTHER_TESTS = {
     "tgraph-precompute": "takes a parameter away",
     "tgraph-search": "by plan-pipeline",
 }
-SLICE = dict.fromkeys(READERS, 40) | {
-    **{"tensor": 40, "memref": 30, "models": 3, "bytecode": 6}
+SLICE = dict.fromkeys(READERS, 25) | {
+    **{"tensor": 25, "memref": 20, "models": 2, "bytecode": 4}
 }
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -108,13 +108,13 @@ def handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @pytest.mark.parametrize("usual", [True, False])
 def test_an_interrupted_call(options: dict[str, Any], usual: bool, then: int) -> None:
-    """Interrupts the second of three calls, at every third event.
+    """Interrupts the second of three calls, at every fifth event.
 
     In the usual case, only %x and %y differ between calls, otherwise all arguments. The
     next call has the arguments of call number `then`.
     """
     run = Executable(module(), **options)
-    for number in count(step=3):
+    for number in count(step=5):
         calls = [given(3 * number + n) for n in range(3)]
         if usual:
             calls[1][2:] = calls[2][2:] = calls[0][2:]

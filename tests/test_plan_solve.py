@@ -398,7 +398,7 @@ def test_interrupt_of_a_real_search(strategy: str):
     )
     assert tool.stdout
     tool.stdout.readline()  # the table's header, printed before the search
-    time.sleep(3)
+    time.sleep(1)
     tool.send_signal(signal.SIGINT)
     _, error = tool.communicate(timeout=20)
     assert tool.returncode == 130, error

@@ -2,6 +2,7 @@
 change."""
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,9 @@ def network(cell: str, form: str, trips: int, first: int) -> Any:
     return jax.value_and_grad(loss, (0, 1, 2)), arrays
 
 
+CELLS = ("plain", "residual", "gated")
 FORMS = ("1", "4", "fori", "1 reversed", "down", "pairs")
+MORE_FORMS = ("2", "2 reversed")
 
 LOOPS: Sequence[ModulePass] = (
     CanonicalizePass(),
@@ -217,9 +220,12 @@ def test_wide_residuals_are_recomputed_from_narrow_ones(
     ("trips", "first"), [(7, 2), pytest.param(8, 0, marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize(
-    "form", ["1", "2", "4", "1 reversed", "2 reversed", "fori", "down", "pairs"]
+    ("cell", "form"),
+    [
+        pytest.param(cell, form, marks=pytest.mark.slow if n % 2 else ())
+        for n, (form, cell) in enumerate(product(FORMS + MORE_FORMS, CELLS))
+    ],
 )
-@pytest.mark.parametrize("cell", ["plain", "residual", "gated"])
 def test_values_for_all_forms_of_a_network(
     cell: str, form: str, trips: int, first: int
 ) -> None:
@@ -260,7 +266,7 @@ def test_memory_is_equal_for_all_forms_with_momentum(cell: str) -> None:
     """With momentum, the loop of the backward pass consumes gradients row by row."""
     sizes: list[int] = []
     for form in FORMS:
-        both, (x, w, b) = network(cell, form, trips=96, first=0)
+        both, (x, w, b) = network(cell, form, trips=48, first=0)
 
         def step(w, b, m, x, both=both):
             loss, (_, gw, gb) = both(x, w, b)
