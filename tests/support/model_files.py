@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 MODELS = Path(__file__).parents[1] / "models"
-LARGE = ("gpt2_scan_train", "resnet18_infer")
+LARGE = ("gpt2_scan_train", "lenet_train", "resnet18_infer")
 """Models marked `slow`. tests/test_models.py always compares their values."""
 
 
