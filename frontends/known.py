@@ -6,7 +6,7 @@ from xdsl.ir import SSAValue
 
 from ..dialects.dtypes import Array
 from ..dialects.tgraph.base import TensorOp
-from ..dialects.tgraph.reference.interpreter import can_evaluate, evaluate
+from ..dialects.tgraph.reference.evaluation import can_evaluate, evaluate
 
 
 def known(value: SSAValue) -> Array | None:

@@ -66,7 +66,7 @@ def _number(value: SSAValue) -> Number | None:
 def _computed(op: TensorOp, numbers: Numbers) -> Number | None:
     """The result of an operation on numbers; None if it is not defined on them."""
     from ..dtypes import constant, constant_attribute, numpy_dtype
-    from .reference import interpreter as reference
+    from .reference import evaluation as reference
 
     try:
         dtype, *dtypes = (

@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 from ...dialects.diagnostics import LocatedError, errors_at
 from ...dialects.dtypes import Array
 from ...dialects.tgraph.base import NAME, PARAMETER, TensorOp, VariableType
-from ...dialects.tgraph.reference.interpreter import can_evaluate, evaluate
+from ...dialects.tgraph.reference.evaluation import can_evaluate, evaluate
 from ...dialects.tgraph.structure import AssignOp, ReadOp
 from ..builder import at, element_type, name_hint, shape_of
 from ..entry import entry

@@ -144,7 +144,7 @@ def _evaluate(op: TensorOp, inputs: "Sequence[Array]", limit: int) -> "Array | N
     import numpy as np
 
     from ...dialects.dtypes import constant, numpy_dtype
-    from ...dialects.tgraph.reference import interpreter as reference
+    from ...dialects.tgraph.reference import evaluation as reference
 
     types = [tensor_type_of(value.type) for value in (op.result, *op.inputs)]
     if not reference.can_evaluate(op) or not all(map(is_static, types)):

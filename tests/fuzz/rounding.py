@@ -16,7 +16,8 @@ from xdsl.ir import Operation
 
 from tensorplan.dialects.dtypes import Array, is_float
 from tensorplan.dialects.tgraph import elementwise, reducing
-from tensorplan.dialects.tgraph.reference.interpreter import evaluate, run_reference
+from tensorplan.dialects.tgraph.reference.evaluation import evaluate
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 
 RUNS, DIGITS = 8, 4
 """The number of runs, and the units in the last place by which a result changes: more

@@ -11,12 +11,25 @@ from operator import mul
 
 import numpy as np
 
-from ...dtypes import Array, DType
+from ...dtypes import Array, DType, numpy_dtype
 from ...strides import contiguous_strides
 from ..base import Shape
+from ..random import RngBitGeneratorOp
 
 _WORD = (1 << 32) - 1
 _LONG = (1 << 64) - 1
+
+
+def rng_bit_generator(op: RngBitGeneratorOp, state: Array) -> list[Array]:
+    """The next state, and the bits."""
+    bits = op.declared[1]
+    after, numbers = random_bits(
+        op.algorithm.data,
+        state.view(np.uint64).tolist(),
+        bits.get_shape(),
+        numpy_dtype(bits.element_type, op),
+    )
+    return [np.array(after, np.uint64).view(state.dtype), numbers]
 
 
 def threefry_block(key: int, counter: int) -> tuple[int, int]:
