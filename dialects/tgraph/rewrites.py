@@ -7,7 +7,15 @@ this package runs this one.
 from . import unused
 from .base import REWRITES
 from .bodies import ElementsOp, SortOp
-from .canonicalization import constants, contractions, pads, positions, slices, views
+from .canonicalization import (
+    constants,
+    contractions,
+    gathers,
+    pads,
+    positions,
+    slices,
+    views,
+)
 from .elementwise import ElementwiseOp
 from .folding import FoldElementwise
 from .index_batching import BatchOfIndices, GatherOfCounted
@@ -35,9 +43,11 @@ REWRITES.update(
         DynamicUpdateSliceOp: (slices.UpdateOfAll(),),
         GatherOp: (
             constants.ShapeOfSplat(),
-            slices.GatherOfOnePlace(),
+            gathers.GatherOfOnePlace(),
             GatherOfCounted(),
             BatchOfIndices(),
+            gathers.GatherOfBroadcast(),
+            gathers.GatherOfElementwise(),
         ),
         ScatterOp: (BatchOfIndices(),),
         ElementsOp: (positions.CountPositions(),),
