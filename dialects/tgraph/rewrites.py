@@ -54,7 +54,11 @@ REWRITES.update(
         SortOp: (positions.SortOfUnitDimension(), positions.CountPositions()),
         ReduceOp: (contractions.ReduceOfUnitDimensions(),),
         DotGeneralOp: (NarrowOperands(), contractions.DotGeneralOfUnitDimensions()),
-        ConvolutionOp: (NarrowOperands(), contractions.ConvolutionOfPad()),
+        ConvolutionOp: (
+            NarrowOperands(),
+            contractions.ConvolutionOfPad(),
+            contractions.ConvolutionWithVector(),
+        ),
         ReduceWindowOp: (contractions.ReduceWindowOfPad(),),
         FullLikeOp: (constants.FullLikeOfStaticShape(),),
         ReshapeOp: (
