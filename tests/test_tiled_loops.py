@@ -16,17 +16,20 @@ from programs import Program, programs
 from sampling import examples
 from tiling import loop_at, loops_of, with_loop
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i8, i32
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 from xdsl.transforms.canonicalize import CanonicalizePass
 
 import tensorplan
 from tensorplan.analysis.functions import tensor_functions
+from tensorplan.analysis.storage import Storage
 from tensorplan.dialects.tgraph.base import TILES, tensor_type_of
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.structure import FusionOp, WhileOp
 from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
 from tensorplan.passes.tgraph.schedule import TGraphSchedule
+from tensorplan.passes.tgraph.shared.fitting import PlannedBytes
 from tensorplan.passes.tgraph.tile import TGraphTile
 from tensorplan.passes.tgraph.tiling.dimensions import is_repeated
 from tensorplan.passes.tgraph.tiling.loop_search import IN_CACHE, write_loops
@@ -453,6 +456,30 @@ def test_budget_is_met_with_the_fewest_tiles(budget: str, tiles: int) -> None:
     tiled = run(module, ConvertStablehloToTGraph(), *READY, tile)
     loops = [op for op in tiled.walk() if isinstance(op, WhileOp)]
     assert [loop.attributes[TILES] for loop in loops] == [IntegerAttr(tiles, i32)]
+
+
+def test_loops_above_the_budget_are_followed_by_smaller_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first loops turn out to need more bytes than the program without them."""
+    tried: list[int] = []
+    of_all = PlannedBytes.of_all
+
+    def measured(
+        self: PlannedBytes, func: FuncOp, storage: Storage | None = None
+    ) -> int:
+        bytes = of_all(self, func, storage)
+        if not any(isinstance(op, WhileOp) for op in func.walk()):
+            return bytes
+        tried.append(bytes)
+        return bytes if len(tried) > 1 else 2 * bytes
+
+    monkeypatch.setattr(PlannedBytes, "of_all", measured)
+    module = tensorplan.from_jax(chain, shape(8192, 256), shape(256, 256)).module
+    tile = TGraphTile(1, max_slowdown=2.0, budget="13MiB")
+    tiled = run(module, ConvertStablehloToTGraph(), *READY, tile)
+    assert any(isinstance(op, WhileOp) for op in tiled.walk())
+    assert tried[-1] < tried[0]
 
 
 def gravity(x: Any, mass: Any) -> Any:
