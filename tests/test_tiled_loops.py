@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from levels import READY, REST, inputs, planned_bytes
-from modules import run
+from modules import parse, run
 from programs import Program, programs
 from sampling import examples
 from tiling import loop_at, loops_of, with_loop
@@ -24,6 +24,7 @@ import tensorplan
 from tensorplan.analysis.functions import tensor_functions
 from tensorplan.analysis.storage import Storage
 from tensorplan.dialects.tgraph.base import TILES, tensor_type_of
+from tensorplan.dialects.tgraph.elementwise import AddOp
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.structure import FusionOp, WhileOp
@@ -32,7 +33,11 @@ from tensorplan.passes.tgraph.schedule import TGraphSchedule
 from tensorplan.passes.tgraph.shared.fitting import PlannedBytes
 from tensorplan.passes.tgraph.tile import TGraphTile
 from tensorplan.passes.tgraph.tiling.dimensions import is_repeated
-from tensorplan.passes.tgraph.tiling.loop_search import IN_CACHE, write_loops
+from tensorplan.passes.tgraph.tiling.loop_search import (
+    IN_CACHE,
+    Estimate,
+    write_loops,
+)
 from tensorplan.passes.tgraph.tiling.loops import Surroundings, tiled_loop
 from tensorplan.passes.tgraph.tiling.widening_chains import widening_chain
 from tensorplan.runtime.executor import Executable
@@ -763,3 +768,25 @@ func.func @main(%x: tensor<20x32xf32>, %i: tensor<64xi32>) -> tensor<32xf32> {
     assert [op.name for op in loop.members] == [
         *("tgraph.gather", "tgraph.select", "tgraph.reduce")
     ]
+
+
+def test_estimate_counts_what_loops_take_out_of_groups() -> None:
+    """A loop reads %s from memory, also if %s was in the group of its reader."""
+    module = parse("""func.func @main(%x: tensor<64x1024xf32>, %y: tensor<8x1024xf32>)
+        -> tensor<64xf32> {
+      %s = tgraph.reduce %y {kind = "add", dimensions = array<i64: 0>}
+        : (tensor<8x1024xf32>) -> tensor<1024xf32>
+      %b = tgraph.broadcast_in_dim %s {broadcast_dimensions = array<i64: 1>}
+        : (tensor<1024xf32>) -> tensor<64x1024xf32>
+      %z = tgraph.add %x, %b : tensor<64x1024xf32>
+      %r = tgraph.reduce %z {kind = "maximum", dimensions = array<i64: 1>}
+        : (tensor<64x1024xf32>) -> tensor<64xf32>
+      func.return %r : tensor<64xf32>
+    }""")
+    ((_, block),) = tensor_functions(module)
+    added = next(op for op in block.ops if isinstance(op, AddOp))
+    loop = loop_at(block, added, 0, 4)
+    assert loop is not None
+    sizes = {added.results[0]: 64 * 4096}
+    during = Estimate(block, sizes, {}, 1000, {}).with_loop(loop)
+    assert during.outside[during.at] == 4096
