@@ -17,7 +17,7 @@ from sampling import examples
 from tiling import loop_at, loops_of, with_loop
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i8, i32
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.transforms.canonicalize import CanonicalizePass
 
 import tensorplan
@@ -787,6 +787,6 @@ def test_estimate_counts_what_loops_take_out_of_groups() -> None:
     added = next(op for op in block.ops if isinstance(op, AddOp))
     loop = loop_at(block, added, 0, 4)
     assert loop is not None
-    sizes = {added.results[0]: 64 * 4096}
+    sizes: dict[SSAValue, int] = {added.results[0]: 64 * 4096}
     during = Estimate(block, sizes, {}, 1000, {}).with_loop(loop)
     assert during.outside[during.at] == 4096
