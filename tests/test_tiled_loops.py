@@ -11,25 +11,33 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from levels import READY, REST, inputs, planned_bytes
-from modules import run
+from modules import parse, run
 from programs import Program, programs
 from sampling import examples
 from tiling import loop_at, loops_of, with_loop
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i8, i32
-from xdsl.ir import Block, Operation
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.transforms.canonicalize import CanonicalizePass
 
 import tensorplan
 from tensorplan.analysis.functions import tensor_functions
+from tensorplan.analysis.storage import Storage
 from tensorplan.dialects.tgraph.base import TILES, tensor_type_of
+from tensorplan.dialects.tgraph.elementwise import AddOp
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.structure import FusionOp, WhileOp
 from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
 from tensorplan.passes.tgraph.schedule import TGraphSchedule
+from tensorplan.passes.tgraph.shared.fitting import PlannedBytes
 from tensorplan.passes.tgraph.tile import TGraphTile
 from tensorplan.passes.tgraph.tiling.dimensions import is_repeated
-from tensorplan.passes.tgraph.tiling.loop_search import IN_CACHE, write_loops
+from tensorplan.passes.tgraph.tiling.loop_search import (
+    IN_CACHE,
+    Estimate,
+    write_loops,
+)
 from tensorplan.passes.tgraph.tiling.loops import Surroundings, tiled_loop
 from tensorplan.passes.tgraph.tiling.widening_chains import widening_chain
 from tensorplan.runtime.executor import Executable
@@ -455,6 +463,30 @@ def test_budget_is_met_with_the_fewest_tiles(budget: str, tiles: int) -> None:
     assert [loop.attributes[TILES] for loop in loops] == [IntegerAttr(tiles, i32)]
 
 
+def test_loops_above_the_budget_are_followed_by_smaller_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first loops turn out to need more bytes than the program without them."""
+    tried: list[int] = []
+    of_all = PlannedBytes.of_all
+
+    def measured(
+        self: PlannedBytes, func: FuncOp, storage: Storage | None = None
+    ) -> int:
+        bytes = of_all(self, func, storage)
+        if not any(isinstance(op, WhileOp) for op in func.walk()):
+            return bytes
+        tried.append(bytes)
+        return bytes if len(tried) > 1 else 2 * bytes
+
+    monkeypatch.setattr(PlannedBytes, "of_all", measured)
+    module = tensorplan.from_jax(chain, shape(8192, 256), shape(256, 256)).module
+    tile = TGraphTile(1, max_slowdown=2.0, budget="13MiB")
+    tiled = run(module, ConvertStablehloToTGraph(), *READY, tile)
+    assert any(isinstance(op, WhileOp) for op in tiled.walk())
+    assert tried[-1] < tried[0]
+
+
 def gravity(x: Any, mass: Any) -> Any:
     apart = x[None] - x[:, None]
     square = (apart**2).sum(-1) + 0.01
@@ -736,3 +768,25 @@ func.func @main(%x: tensor<20x32xf32>, %i: tensor<64xi32>) -> tensor<32xf32> {
     assert [op.name for op in loop.members] == [
         *("tgraph.gather", "tgraph.select", "tgraph.reduce")
     ]
+
+
+def test_estimate_counts_what_loops_take_out_of_groups() -> None:
+    """A loop reads %s from memory, also if %s was in the group of its reader."""
+    module = parse("""func.func @main(%x: tensor<64x1024xf32>, %y: tensor<8x1024xf32>)
+        -> tensor<64xf32> {
+      %s = tgraph.reduce %y {kind = "add", dimensions = array<i64: 0>}
+        : (tensor<8x1024xf32>) -> tensor<1024xf32>
+      %b = tgraph.broadcast_in_dim %s {broadcast_dimensions = array<i64: 1>}
+        : (tensor<1024xf32>) -> tensor<64x1024xf32>
+      %z = tgraph.add %x, %b : tensor<64x1024xf32>
+      %r = tgraph.reduce %z {kind = "maximum", dimensions = array<i64: 1>}
+        : (tensor<64x1024xf32>) -> tensor<64xf32>
+      func.return %r : tensor<64xf32>
+    }""")
+    ((_, block),) = tensor_functions(module)
+    added = next(op for op in block.ops if isinstance(op, AddOp))
+    loop = loop_at(block, added, 0, 4)
+    assert loop is not None
+    sizes: dict[SSAValue, int] = {added.results[0]: 64 * 4096}
+    during = Estimate(block, sizes, {}, 1000, {}).with_loop(loop)
+    assert during.outside[during.at] == 4096

@@ -260,6 +260,29 @@ class ConvolutionOp(ContractionOp):
             self.rhs_dilation.get_values(),
         )
 
+    def multiplied(
+        self, image: Shape, kernel: Shape, result: Shape
+    ) -> tuple[str, str] | None:
+        """The spatial dimensions in which each position sees one position of the image,
+        and those in which a single position sees the whole image, for arrays of these
+        shapes. The convolution is then a product of two matrices. None if there are
+        other dimensions, or groups."""
+        if self.groups > 1:
+            return None
+        points, sums = "", ""
+        for dim, label in zip(self.window(kernel), self.spatial, strict=True):
+            size = image[self.labels[0].index(label)]
+            places = result[self.labels[2].index(label)]
+            if dim.low or dim.base_dilation > 1:
+                return None
+            if dim.size == dim.stride == 1 and places == size:
+                points += label
+            elif places == dim.window_dilation == 1 and dim.size == size:
+                sums += label
+            else:
+                return None
+        return points, sums
+
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         element = sum_element(self, inputs)
         image_labels, kernel_labels, result_labels = self.labels

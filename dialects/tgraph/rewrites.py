@@ -7,7 +7,15 @@ this package runs this one.
 from . import unused
 from .base import REWRITES
 from .bodies import ElementsOp, SortOp
-from .canonicalization import constants, contractions, pads, positions, slices, views
+from .canonicalization import (
+    constants,
+    contractions,
+    gathers,
+    pads,
+    positions,
+    slices,
+    views,
+)
 from .elementwise import ElementwiseOp
 from .folding import FoldElementwise
 from .index_batching import BatchOfIndices, GatherOfCounted
@@ -35,16 +43,22 @@ REWRITES.update(
         DynamicUpdateSliceOp: (slices.UpdateOfAll(),),
         GatherOp: (
             constants.ShapeOfSplat(),
-            slices.GatherOfOnePlace(),
+            gathers.GatherOfOnePlace(),
             GatherOfCounted(),
             BatchOfIndices(),
+            gathers.GatherOfBroadcast(),
+            gathers.GatherOfElementwise(),
         ),
         ScatterOp: (BatchOfIndices(),),
         ElementsOp: (positions.CountPositions(),),
         SortOp: (positions.SortOfUnitDimension(), positions.CountPositions()),
         ReduceOp: (contractions.ReduceOfUnitDimensions(),),
         DotGeneralOp: (NarrowOperands(), contractions.DotGeneralOfUnitDimensions()),
-        ConvolutionOp: (NarrowOperands(), contractions.ConvolutionOfPad()),
+        ConvolutionOp: (
+            NarrowOperands(),
+            contractions.ConvolutionOfPad(),
+            contractions.ConvolutionWithVector(),
+        ),
         ReduceWindowOp: (contractions.ReduceWindowOfPad(),),
         FullLikeOp: (constants.FullLikeOfStaticShape(),),
         ReshapeOp: (

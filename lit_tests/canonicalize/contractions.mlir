@@ -84,3 +84,17 @@ func.func @outer(%x: tensor<3x2xf32>, %y: tensor<4x1x2xbf16>) -> tensor<2x3x4xf3
   %1 = tgraph.dot_general %0, %y {lhs_batching_dimensions = array<i64: 2>, rhs_batching_dimensions = array<i64: 2>, lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 1>} : (tensor<3x1x2xf32>, tensor<4x1x2xbf16>) -> tensor<2x3x4xf32>
   func.return %1 : tensor<2x3x4xf32>
 }
+
+// A convolution that multiplies a matrix and a vector is a product: one feature that each
+// place computes, and the gradient of its weights.
+// CHECK-LABEL: func.func @one_feature
+// CHECK-NEXT:    [[Y:%[0-9]+]] = tgraph.dot_general %x, %w {{.*}} : (tensor<2x5x6x8xf32>, tensor<1x1x8x1xf32>) -> tensor<2x5x6x1x1x1xf32>
+// CHECK-NEXT:    [[R:%[0-9]+]] = tgraph.reshape [[Y]]
+// CHECK-NEXT:    [[G:%[0-9]+]] = tgraph.dot_general %x, [[R]] {lhs_contracting_dimensions = array<i64: 0, 1, 2>, rhs_contracting_dimensions = array<i64: 0, 1, 2>} : (tensor<2x5x6x8xf32>, tensor<2x5x6x1xf32>) -> tensor<8x1xf32>
+// CHECK-NEXT:    [[S:%[0-9]+]] = tgraph.reshape [[G]] : (tensor<8x1xf32>) -> tensor<1x1x8x1xf32>
+// CHECK-NEXT:    func.return [[R]], [[S]]
+func.func @one_feature(%x: tensor<2x5x6x8xf32>, %w: tensor<1x1x8x1xf32>) -> (tensor<2x5x6x1xf32>, tensor<1x1x8x1xf32>) {
+  %0 = tgraph.convolution %x, %w {dim_labels = "b01f_01io->b01f", window_strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<2x5x6x8xf32>, tensor<1x1x8x1xf32>) -> tensor<2x5x6x1xf32>
+  %1 = tgraph.convolution %x, %0 {dim_labels = "f01b_i01o->01bf", window_strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<2x5x6x8xf32>, tensor<2x5x6x1xf32>) -> tensor<1x1x8x1xf32>
+  func.return %0, %1 : tensor<2x5x6x1xf32>, tensor<1x1x8x1xf32>
+}

@@ -20,9 +20,11 @@ is still computed for them, but not kept for the addition.
 The pass also handles a loop that starts with zeros and adds to different rows in each
 iteration: the loop then stacks the rows without an addition.
 
-The pass applies if %y has no other reader and the scatter updates no element twice, so
-that the sums are unchanged (zeros may change sign). This holds for a single slice, and
-for slices in rows 0, 1, 2, ..., as on a diagonal.
+The pass applies if %y has no other reader. The gradient of an embedding that is also
+the output layer has this form: %y is the product of the output layer.
+
+Numerics: if the scatter updates an element several times, the updates are added to %y
+one by one, not their sum to %y. Zeros may change sign.
 
 Needs: level 1, before fusion.
 Leaves: level 1.
@@ -41,24 +43,14 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...analysis.functions import tensor_blocks
 from ...analysis.loops import Counter, counter, only_writer
 from ...analysis.scans import Linear, are_apart, places
-from ...dialects.tgraph.base import (
-    TensorOp,
-    ints,
-    is_static,
-    shape_of,
-    tensor_type_of,
-    value_shape,
-)
-from ...dialects.tgraph.canonicalization.positions import counts
-from ...dialects.tgraph.elements import limits
+from ...dialects.tgraph.base import TensorOp, ints, shape_of, tensor_type_of
 from ...dialects.tgraph.elementwise import AddOp
 from ...dialects.tgraph.indexing import (
     DynamicSliceOp,
     DynamicUpdateSliceOp,
     ScatterOp,
-    are_entries,
 )
-from ...dialects.tgraph.shaping import ConcatenateOp, ConstantOp
+from ...dialects.tgraph.shaping import ConstantOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 from ..optional import OptionalPass
 
@@ -68,6 +60,7 @@ class TGraphScatterInto(OptionalPass):
     """Scatters directly into the tensor that the result would be added to."""
 
     name = "tgraph-scatter-into"
+    EXACT = False  # sums are added up in another order
     LOWERS_PEAK = True
     TOPIC = "in place"
 
@@ -84,7 +77,7 @@ def _rewrite(add: AddOp) -> None:
         if not value.has_one_use() or value is scattered:
             continue
         if isinstance(scatter, ScatterOp):
-            if not _hits_once(scatter) or scatter.kind.data != "add":
+            if scatter.kind.data != "add":
                 continue
         elif not isinstance(scatter, DynamicUpdateSliceOp):
             continue
@@ -176,25 +169,3 @@ def _added(add: AddOp, update: DynamicUpdateSliceOp, into: SSAValue) -> SSAValue
         op.attributes |= add.attributes
         Rewriter.insert_op(op, InsertPoint.before(add))
     return sum.result
-
-
-def _hits_once(scatter: ScatterOp) -> bool:
-    """Whether `scatter` updates no element twice: it has one slice in each batch, or an
-    entry of its index vectors counts, so that slices differ along a dimension."""
-    indices, vector_dim = scatter.inputs[1], scatter.index_vector_dim.value.data
-    if not is_static(tensor_type_of(indices.type)):
-        return False
-    dropped = {*scatter.scatter_indices_batching_dims.get_values(), vector_dim}
-    sizes = enumerate(value_shape(indices))
-    several = [d for d, size in sizes if d not in dropped and size != 1]
-    if len(several) != 1:
-        return not several
-    indexed = scatter.scatter_dims_to_operand_dims.get_values()
-    joined = indices.owner
-    if not isinstance(joined, ConcatenateOp) or not are_entries(joined, vector_dim):
-        return False
-    _, most = limits(tensor_type_of(indices.type).element_type)
-    return value_shape(indices)[several[0]] <= most and any(
-        dim in scatter.inserted_window_dims.get_values() and counts(entry, several[0])
-        for dim, entry in zip(indexed, joined.inputs, strict=True)
-    )

@@ -315,7 +315,10 @@ class TGraphTile(OptionalPass, Placing):
             if after is None:
                 after = planned_bytes.within(copy, enough)
             if after is None or after > enough:
-                break
+                if self.budget is None:
+                    break
+                saving += (after or before) - budget  # the estimate was too low
+                continue
             took = took or duration(given, time_with_native_loops)
             longer = duration(copy, time_with_native_loops) / took - 1
             allowed = _unseen(untiled, after) * self.max_slowdown

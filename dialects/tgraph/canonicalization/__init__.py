@@ -4,6 +4,7 @@ views.py            reshape, transpose, reverse, broadcast
 constants.py        constants, and their copies to devices
 contractions.py     products, reductions, convolutions, windows
 slices.py           slices, dynamic slices and updates
+gathers.py          gathers
 pads.py             pads, and slices of them
 positions.py        sorts, and reductions of indices
 common.py           what these share

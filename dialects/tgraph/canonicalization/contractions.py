@@ -159,6 +159,47 @@ class DotGeneralOfUnitDimensions(RewritePattern):
         replace_with(rewriter, op, MultiplyOp(factors, result_types=(whole,)))
 
 
+class ConvolutionWithVector(RewritePattern):
+    """convolution that multiplies a matrix and a vector -> dot_general, such as one
+    with one feature and windows of one element, and the gradient of its weights: a
+    library would fill up the feature to a whole block."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ConvolutionOp, rewriter: PatternRewriter) -> None:
+        if not is_on_tensors(op) or not has_static_operands(op):
+            return
+        whole = tensor_type_of(op.result.type)
+        image, kernel = map(value_shape, op.inputs)
+        image_labels, kernel_labels, result_labels = op.labels
+        if (seen := op.multiplied(image, kernel, shape_of(whole))) is None:
+            return
+        points, sums = seen
+        rows = [label for label in image_labels if label in "b" + points]
+        columns = [label for label in kernel_labels if label in "o" + points]
+        lengths = [image[image_labels.index(label)] for label in rows]
+        widths = [kernel[kernel_labels.index(label)] for label in columns]
+        is_column = prod(widths) == 1 and rows == [
+            d for d in result_labels if d in rows
+        ]
+        if not is_column and prod(lengths) != 1:
+            return
+        product = DotGeneralOp(
+            op.inputs,
+            result_types=[with_shape(whole, [*lengths, *widths])],
+            properties={
+                **DotGeneralOp.DEFAULTS,
+                "lhs_contracting_dimensions": ints(
+                    [*map(image_labels.index, "f" + sums)]
+                ),
+                "rhs_contracting_dimensions": ints(
+                    [*map(kernel_labels.index, "i" + sums)]
+                ),
+            },
+        )
+        new = ReshapeOp([added(rewriter, op, product)], result_types=[whole])
+        replace_with(rewriter, op, new)
+
+
 class ConvolutionOfPad(RewritePattern):
     """convolution(pad(x)) -> convolution with more padding, if x is padded with zeros:
     the padded image is not stored. (In XLA, AlgebraicSimplifier's FoldConvInputPad.)"""

@@ -14,12 +14,11 @@ from ...compatibility import replace
 from ..base import (
     ints,
     is_static,
-    shape_of,
     tensor_type_of,
     value_shape,
     with_shape,
 )
-from ..indexing import DynamicSliceOp, DynamicUpdateSliceOp, GatherOp
+from ..indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from ..shaping import (
     BroadcastInDimOp,
     ConcatenateOp,
@@ -29,7 +28,6 @@ from ..shaping import (
     plain_slice,
 )
 from .common import (
-    added,
     can_drop,
     can_merge,
     has_static_operands,
@@ -59,37 +57,6 @@ class DynamicSliceAtConstant(RewritePattern):
         ]
         limits = [*map(int.__add__, starts, sizes)]
         replace_with(rewriter, op, plain_slice(op.inputs[0], starts, limits))
-
-
-class GatherOfOnePlace(RewritePattern):
-    """A gather whose indices are one constant number -> a slice, broadcast to all of
-    its places, such as the embedding of one token type."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: GatherOp, rewriter: PatternRewriter) -> None:
-        place, (x, indices) = splat_integer(op.inputs[1]), op.inputs
-        is_known = all(is_static(tensor_type_of(v.type)) for v in (x, indices))
-        batching = op.operand_batching_dims.get_values()
-        if place is None or not is_known or batching or not is_on_tensors(op):
-            return
-        type, sizes = tensor_type_of(x.type), op.slice_sizes.get_values()
-        first = [0] * len(sizes)
-        for dim in op.start_index_map.get_values():
-            first[dim] = min(max(place, 0), shape_of(type)[dim] - sizes[dim])
-        part = plain_slice(x, first, [*map(int.__add__, first, sizes)])
-        dropped = op.collapsed_slice_dims.get_values()
-        kept = [size for dim, size in enumerate(sizes) if dim not in dropped]
-        window = ReshapeOp(
-            [added(rewriter, op, part)], result_types=[with_shape(type, kept)]
-        )
-        new = BroadcastInDimOp(
-            [added(rewriter, op, window)],
-            result_types=[op.result.type],
-            properties={
-                "broadcast_dimensions": ints(sorted(op.offset_dims.get_values()))
-            },
-        )
-        replace_with(rewriter, op, new)
 
 
 class UpdateOfAll(RewritePattern):

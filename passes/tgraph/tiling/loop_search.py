@@ -4,7 +4,7 @@ The estimate assumes that tiles store the values that are stored now, and that t
 does not change. The result is therefore a proposal, which the caller has to measure.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from math import inf, isqrt, prod
@@ -17,7 +17,9 @@ from ....analysis.cost import LAUNCH, reads_part, time_to_start_library, times
 from ....analysis.functions import blocks_within
 from ....analysis.memory_graph import memory_graph
 from ....dialects.tgraph.base import TensorOp, value_bytes
+from ....dialects.tgraph.fusing import COMPUTED
 from ....dialects.tgraph.indexing import ScatterOp
+from ....dialects.tgraph.shaping import ViewOp
 from ....dialects.tgraph.structure import AssignOp, IfOp, WhileOp
 from ..shared.fitting import is_static_block, live_bytes
 from ..shared.ungrouping import ungroup
@@ -139,16 +141,41 @@ class Estimate:
             **{v: value_bytes(v) for v in kept if not is_in_result_memory(v)},
         }
         steps = [self._steps[op] for op in computed]
-        reads = frozenset[SSAValue]().union(*(step.reads for step in steps))
-        order = [self._steps[op] for op in loop.before if op not in remade]
-        at = len(order)
-        order += [_Step(reads - made, list(kept))]
+        reads = frozenset[SSAValue]().union(*(step.reads for step in steps)) - made
+        ungrouped = self._ungrouped(computed, made)
+        sizes |= {value: value_bytes(value) for value in ungrouped}
+        before = [
+            replace(self._steps[op], writes=op.results)
+            if ungrouped.intersection(op.results)
+            else self._steps[op]
+            for op in loop.before
+            if op not in remade
+        ]
+        at = len(before)
+        order = [*before, _Step(reads | ungrouped, list(kept))]
         order += [self._steps[op] for op in loop.after if op not in remade]
         outside = _profile(order, sizes)
         tiled = {v: n for v, n in self.sizes.items() if v in made and v not in kept}
         inside = max(_profile(steps, tiled), default=0)
         inside += sum(map(value_bytes, loop.sliced)) + 2 * loop.tiles * _of_lines(loop)
         return _WithLoop(outside, at, inside)
+
+    def _ungrouped(
+        self, computed: Iterable[Operation], made: Container[SSAValue]
+    ) -> frozenset[SSAValue]:
+        """The values outside a loop that were not stored, because their readers were in
+        the same groups, but are now: operations in the loop read them, or views of
+        them."""
+        found: set[SSAValue] = set()
+        for value in (operand for op in computed for operand in op.operands):
+            while value not in made and isinstance(value.owner, ViewOp):
+                value = value.owner.inputs[0]
+            op = value.owner
+            if value in made or value in self.sizes or op not in self._steps:
+                continue
+            if isinstance(op, COMPUTED):
+                found.add(value)
+        return frozenset(found)
 
     def is_lower(self, peak: int, peaks: int) -> bool:
         """Whether `peak` bytes are a tenth less than now, or not more and the peaks are

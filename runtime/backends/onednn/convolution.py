@@ -95,7 +95,7 @@ def _product(
 ) -> list[Call]:
     """The convolution as a product of matrices that are views. Raises `Refused` if it
     is not such a product, or would be slower."""
-    spatial = _seen(op, inputs, out)
+    spatial = op.multiplied(*(x.shape for x in (*inputs[:2], out)))
     if spatial is None or any(map(_is_flipped, inputs)):
         raise Refused
     points, sums = spatial
@@ -127,30 +127,6 @@ def _product(
         )
 
     return product(image, kernel, target, scratch, after)
-
-
-def _seen(
-    op: ConvolutionOp, inputs: Sequence[Array], out: Array
-) -> tuple[str, str] | None:
-    """The spatial dimensions in which each position sees one position of the image, and
-    those in which a single position sees the whole image. None if there are other
-    dimensions, or groups."""
-    points, sums = "", ""
-    image_labels, _, out_labels = op.labels
-    for dim, d in zip(op.window(inputs[1].shape), op.spatial, strict=True):
-        image = inputs[0].shape[image_labels.index(d)]
-        places = out.shape[out_labels.index(d)]
-        if dim.low or dim.base_dilation > 1:
-            return None
-        if dim.size == dim.stride == 1 and places == image:
-            points += d
-        elif places == dim.window_dilation == 1 and dim.size == image:
-            sums += d
-        else:
-            return None
-    if op.groups > 1 or op.batch_group_count.value.data > 1:
-        return None
-    return points, sums
 
 
 def _divisions(
