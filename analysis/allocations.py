@@ -21,7 +21,6 @@ from xdsl.dialects.builtin import (
     MemRefType,
     ModuleOp,
     NoneAttr,
-    i8,
     i32,
 )
 from xdsl.dialects.func import FuncOp
@@ -54,15 +53,8 @@ from ..dialects.tgraph.base import (
 from ..planning.problem import Steps
 from .addresses import comparisons
 from .calls import NUMBERS, STORES
-from .control_flow import (
-    CHOICES,
-    CONCURRENT,
-    SCOPES,
-    ControlFlow,
-    ends,
-    moves,
-    only_moves,
-)
+from .control_flow import ControlFlow, ends
+from .forwarding import CHOICES, CONCURRENT, SCOPES, moves, only_moves
 from .functions import (
     CallerMemory,
     arena_arguments,
@@ -278,11 +270,10 @@ def _sources(func: FuncOp) -> Iterator[SSAValue]:
 
 
 def is_arena(alloc: memref.AllocOp) -> bool:
-    """Whether an allocation is like plan-memory's: bytes that only views use."""
-    if alloc.memref.type.element_type != i8:
-        return False
+    """Whether an allocation is an arena that plan-memory has filled: only views use it,
+    and no call takes it as the frame of a callee."""
     users = {type(use.operation) for use in alloc.memref.uses}
-    return memref.ViewOp in users and users <= {memref.ViewOp, memref.DeallocOp}
+    return ARENA in alloc.attributes and users <= {memref.ViewOp, memref.DeallocOp}
 
 
 def is_planned(module: ModuleOp) -> bool:
@@ -294,10 +285,7 @@ def is_planned(module: ModuleOp) -> bool:
 def has_plan(func: FuncOp) -> bool:
     """Whether a function has arenas, or buffers that lie in arguments."""
     return bool(func.body.blocks and arena_arguments(func)) or any(
-        is_buffer(op)
-        or ARENA in op.attributes
-        or (isinstance(op, memref.AllocOp) and is_arena(op))
-        for op in func.walk()
+        is_buffer(op) or ARENA in op.attributes for op in func.walk()
     )
 
 

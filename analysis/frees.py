@@ -26,7 +26,8 @@ from xdsl.traits import IsTerminator
 
 from ..dialects.diagnostics import name_of, place_of
 from ..dialects.memory import effects_on, freed, is_memref, maker_of
-from .control_flow import ControlFlow, moves, only_moves
+from .control_flow import ControlFlow
+from .forwarding import moves, only_moves
 from .liveness import Bits
 from .references import References
 
