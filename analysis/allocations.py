@@ -54,7 +54,7 @@ from ..planning.problem import Steps
 from .addresses import comparisons
 from .calls import NUMBERS, STORES
 from .control_flow import ControlFlow, ends
-from .forwarding import CHOICES, CONCURRENT, SCOPES, moves, only_moves
+from .forwarding import CHOICES, CLONE, CONCURRENT, SCOPES, moves, only_moves
 from .functions import (
     CallerMemory,
     arena_arguments,
@@ -535,7 +535,7 @@ def _unclear(op: Operation, value: SSAValue | None, flow: ControlFlow) -> str | 
     if transfer := asynchronous(op):
         waited = transfer.waits_of(op)
         return None if waited else f"no wait is known for what {name} starts"
-    if name != "bufferization.clone" and not all(
+    if name != CLONE and not all(
         isinstance(result.type, NUMBERS) or flow.calls.is_new(result)
         for result in op.results
     ):

@@ -31,6 +31,9 @@ CONCURRENT = ("scf.parallel", "scf.forall", "affine.parallel")
 
 WHILE = "scf.while"
 
+CLONE = "bufferization.clone"
+"""An operation that returns its operand, or a copy of it."""
+
 _YIELDS = ("scf.yield", "affine.yield", "memref.alloca_scope.return")
 
 _STRUCTURED = frozenset((*CHOICES, *SCOPES, *LOOPS, WHILE))
@@ -77,8 +80,8 @@ def only_moves(op: Operation) -> bool:
 
 
 def origins_of(value: SSAValue) -> list[SSAValue]:
-    """The memrefs that `value` may be, or may be a view of, and that no known control
-    flow forwards: results of other operations, and arguments."""
+    """The memrefs that `value` may be, or may be a view or clone of, and that no known
+    control flow forwards: results of other operations, and arguments."""
     found = {value: None}
     pending, origins = [value], list[SSAValue]()
     for each in pending:  # grows during the loop
@@ -93,13 +96,13 @@ def origins_of(value: SSAValue) -> list[SSAValue]:
 
 
 def _sources_of(value: SSAValue) -> Sequence[SSAValue] | None:
-    """The values of which `moves` leads to `value`; None if these are not all known."""
+    """The values that may become `value`; None if these are not all known."""
     if not isinstance(value, OpResult):
         owner = value.owner
         assert isinstance(owner, Block)
         return _passed(owner, owner.args.index(value))
     op, index = value.op, value.index
-    if is_view(op):
+    if is_view(op) or name_of(op) == CLONE:
         return [op.operands[0]]
     if isinstance(op, arith.SelectOp):
         return [op.lhs, op.rhs]

@@ -86,9 +86,11 @@ def _static_bytes(value: SSAValue) -> int:
 
 
 def _made_by(op: Operation) -> Iterable[SSAValue]:
-    """The memrefs that an operation returns and that are not only forwarded by it."""
-    is_forwarded = is_view(op) or name_of(op) in (*FORWARDING, "arith.select")
-    return () if is_forwarded else filter(is_memref, op.results)
+    """The memrefs that an operation returns, unless they are its operands, or views or
+    copies of these."""
+    derived = (*FORWARDING, "arith.select", "bufferization.clone")
+    is_derived = is_view(op) or name_of(op) in derived
+    return () if is_derived else filter(is_memref, op.results)
 
 
 def _goes_on(op: Operation) -> bool:

@@ -373,6 +373,14 @@ RETURNS = {
             *(f"scf.yield %now : {M}", "}", f"return %v : {M}"),
         ),
     ),
+    "the clone of an allocation": (
+        [0],
+        returning(f'%v = "bufferization.clone"(%t) : ({M}) -> {M}', f"return %v : {M}"),
+    ),
+    "the clone of an argument": (
+        [],
+        returning(f'%v = "bufferization.clone"(%p) : ({M}) -> {M}', f"return %v : {M}"),
+    ),
     "one of each case": (
         [0],
         returning(
