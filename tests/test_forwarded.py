@@ -12,7 +12,7 @@ from mlir_programs import LIBRARIES
 from modules import run
 from native_oracle import behaviors, complaint
 from oracles import text_of
-from planted import M, add, copy, each, lines, program
+from planted import M, add, copy, each, lines, program, view
 from spilled_programs import on
 from unchanged_ir import parsed
 from upstream import TOOLS, needs_mlir
@@ -27,6 +27,7 @@ from tensorplan.support.remarks import REMARKS
 
 MM = f"{M}, {M}"
 TURN = "(d0) -> (15 - d0)"
+BYTES = "memref<128xi8>"
 
 
 def alloc(name: str) -> str:
@@ -464,6 +465,32 @@ PROGRAMS = {
             "%next = arith.addi %i, %c1 : index",
             *(f"cf.br ^loop(%next, %now : index, {M})", "^end:", copy("was", "y")),
             *("cf.br ^after", "^after:"),
+        ],
+        128,
+    ),
+    "byte buffers that a loop exchanges": (
+        [
+            *(f"%{name} = memref.alloc() : {BYTES}" for name in "cd"),
+            *(view("first", of="c", arena=BYTES), copy("x", "first")),
+            "%r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%s = %c, %t = %d) -> "
+            f"({BYTES}, {BYTES}) {{",
+            *(view("was", of="s", arena=BYTES), view("now", of="t", arena=BYTES)),
+            *(view("other", "%c64", of="t", arena=BYTES), each("x", "other")),
+            *(add("was", "other", "now"), add("now", "other", "y")),
+            *(f"scf.yield %t, %s : {BYTES}, {BYTES}", "}"),
+        ],
+        256,
+    ),
+    "views of bytes that overlap": (
+        [
+            f"%c = memref.alloc() {{alignment = 128 : i64}} : {BYTES}",
+            *(view("a", "%c32", of="c", arena=BYTES), copy("x", "a")),
+            view("b", "%c32", "memref<16xi32>", of="c", arena=BYTES),
+            "%bits = memref.load %b[%c3] : memref<16xi32>",
+            "%twice = arith.addi %bits, %bits : i32",
+            "memref.store %twice, %b[%c4] : memref<16xi32>",
+            *(copy("a", "y"), f"memref.dealloc %c : {BYTES}"),
+            *(alloc("e"), step("x", "e"), copy("e", "z"), free("e")),
         ],
         128,
     ),
