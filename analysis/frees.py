@@ -150,8 +150,8 @@ def _only_frees(block: Block | None) -> bool:
         around = block.parent_op()
         is_branch = around is not None and name_of(around) in CHOICES
     else:
-        befores = [before.last_op for before in block.predecessors()]
-        is_branch = all(op is not None and len(op.successors) > 1 for op in befores)
+        branches = [before.last_op for before in block.predecessors()]
+        is_branch = all(op is not None and len(op.successors) > 1 for op in branches)
     return is_branch and all(
         isinstance(op, memref.DeallocOp) or (op is block.last_op and not op.operands)
         for op in block.ops
