@@ -15,6 +15,7 @@ concatenations.py   concatenations with operands computed in place
 updates.py          updates of parts of variables in place
 scans.py            tensors that loops write row by row
 loops.py            trip counts of loops
+forwarding.py       how control flow forwards memrefs
 control_flow.py     the numbered steps of a function on memrefs
 allocations.py      allocations that can be placed, and their uses
 calls.py            whether a call keeps its memrefs after it has returned

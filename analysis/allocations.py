@@ -2,13 +2,14 @@
 
 The analysis follows a memref through views, selects, results of `scf.if`, loops and
 branches. plan-memory can place an allocation if the analysis understands all uses, or
-if a `memref.dealloc` in the allocation's own block follows them.
+if on each path a `memref.dealloc` of the allocation by its own name follows the others.
 
 All allocations that one `memref.dealloc` may free are placed together or not at all:
 the `memref.dealloc` must stay if one of them is not placed. A function does not free
 its arguments or globals, which others own, as in MLIR's ownership-based deallocation.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -21,7 +22,6 @@ from xdsl.dialects.builtin import (
     MemRefType,
     ModuleOp,
     NoneAttr,
-    i8,
     i32,
 )
 from xdsl.dialects.func import FuncOp
@@ -54,15 +54,8 @@ from ..dialects.tgraph.base import (
 from ..planning.problem import Steps
 from .addresses import comparisons
 from .calls import NUMBERS, STORES
-from .control_flow import (
-    CHOICES,
-    CONCURRENT,
-    SCOPES,
-    ControlFlow,
-    ends,
-    moves,
-    only_moves,
-)
+from .control_flow import ControlFlow, ends
+from .forwarding import CHOICES, CLONE, CONCURRENT, SCOPES, moves, only_moves
 from .functions import (
     CallerMemory,
     arena_arguments,
@@ -278,11 +271,10 @@ def _sources(func: FuncOp) -> Iterator[SSAValue]:
 
 
 def is_arena(alloc: memref.AllocOp) -> bool:
-    """Whether an allocation is like plan-memory's: bytes that only views use."""
-    if alloc.memref.type.element_type != i8:
-        return False
+    """Whether an allocation is an arena that plan-memory has filled: only views use it,
+    and no call takes it as the frame of a callee."""
     users = {type(use.operation) for use in alloc.memref.uses}
-    return memref.ViewOp in users and users <= {memref.ViewOp, memref.DeallocOp}
+    return ARENA in alloc.attributes and users <= {memref.ViewOp, memref.DeallocOp}
 
 
 def is_planned(module: ModuleOp) -> bool:
@@ -294,10 +286,7 @@ def is_planned(module: ModuleOp) -> bool:
 def has_plan(func: FuncOp) -> bool:
     """Whether a function has arenas, or buffers that lie in arguments."""
     return bool(func.body.blocks and arena_arguments(func)) or any(
-        is_buffer(op)
-        or ARENA in op.attributes
-        or (isinstance(op, memref.AllocOp) and is_arena(op))
-        for op in func.walk()
+        is_buffer(op) or ARENA in op.attributes for op in func.walk()
     )
 
 
@@ -322,18 +311,18 @@ def _allocation(
         raise _NotPlannable("its address escapes")
     if trace.freed_copies:
         raise _NotPlannable("memory that may alias it is freed as well")
-    over = _freed_at(alloc, flow)
+    frees = _own_frees(alloc, flow)
     lives_on = False
     for op, alias in trace.accesses:
         if reason := _unclear(op, alias, flow) or _unclear_around(op, flow):
-            if not over or not _is_within(op, alloc, over, flow):
+            if not _is_freed_after(flow.step_of(op)[0], at, frees, flow):
                 raise _NotPlannable(reason)
             lives_on = True
     accesses = _accesses(trace, alloc.memref, flow)
     if flow.barriers and _is_read_first(trace, flow):  # another agent has written it
         accesses[at] = False
-    if lives_on and over:  # live until it is freed, in spite of overwrites
-        accesses = dict.fromkeys((*accesses, flow.step[over]), False)
+    if lives_on:  # live until it is freed, in spite of overwrites
+        accesses = dict.fromkeys((*accesses, *frees), False)
     uses, references = Uses(at, accesses), References(flow, [alloc.memref])
     by_reference: Mapping[SSAValue, Uses] = references.uses(
         _accesses_by_alias(trace, alloc.memref, flow)
@@ -481,29 +470,42 @@ def _is_beyond(alias: SSAValue, size: Size) -> bool:
     return first < 0 or (last + 1) * element_bytes(type.element_type) > size
 
 
-def _freed_at(alloc: memref.AllocOp, flow: ControlFlow) -> Operation | None:
-    """The last operation in the block of an allocation that frees it directly."""
+def _own_frees(alloc: memref.AllocOp, flow: ControlFlow) -> Sequence[int]:
+    """The steps that free an allocation by its own name, or by that of a view of it."""
     aliases: list[SSAValue] = [alloc.memref]
-    last: Operation | None = None
+    frees: list[int] = []
     for alias in aliases:  # grows during the loop
-        for use in alias.uses:
-            op = use.operation
+        for op in (use.operation for use in alias.uses):
             if is_view(op):
                 aliases.append(op.results[0])
-            elif isinstance(op, memref.DeallocOp) and op.parent is alloc.parent:
-                if last is None or flow.step[op] > flow.step[last]:
-                    last = op
-    return last
+            elif isinstance(op, memref.DeallocOp) and op in flow.step:
+                frees.append(flow.step[op])
+    return sorted(frees)
 
 
-def _is_within(
-    op: Operation, first: Operation, last: Operation, flow: ControlFlow
+def _is_freed_after(
+    step: int, allocated: int, frees: Sequence[int], flow: ControlFlow
 ) -> bool:
-    """Whether `op` is between `first` and `last` of a block, or nested between them."""
-    block = first.parent_block()
-    assert block is not None
-    outer = block.find_ancestor_op_in_block(op)
-    return outer is not None and flow.step[outer] < flow.step[last]
+    """Whether each path from after `step` leads to one of the steps `frees` before the
+    function ends, and before the step `allocated` allocates the memory anew."""
+    starts = {flow.node_of[step]: step + 1}  # by node: the first step on a path
+    pending = list(starts)
+    for node in pending:  # grows during the loop
+        first, end = starts[node], flow.ends[node]
+        at = bisect_left(frees, first)
+        is_freed = at < len(frees) and frees[at] < end
+        if first <= allocated < (frees[at] if is_freed else end):
+            return False
+        if is_freed:
+            continue
+        if not flow.successors[node]:
+            return False
+        for next in flow.successors[node]:
+            start = flow.nodes[next].start
+            if next not in starts or start < starts[next]:
+                starts[next] = start
+                pending.append(next)
+    return True
 
 
 def _is_before_next(op: Operation, alias: SSAValue) -> bool:
@@ -547,7 +549,7 @@ def _unclear(op: Operation, value: SSAValue | None, flow: ControlFlow) -> str | 
     if transfer := asynchronous(op):
         waited = transfer.waits_of(op)
         return None if waited else f"no wait is known for what {name} starts"
-    if name != "bufferization.clone" and not all(
+    if name != CLONE and not all(
         isinstance(result.type, NUMBERS) or flow.calls.is_new(result)
         for result in op.results
     ):

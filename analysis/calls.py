@@ -10,11 +10,14 @@ are new memory, from the bodies of the functions that they reach.
       linalg.exp ins(%a) outs(%b)
       func.return %b
     }
+
+A result is also new if control flow chooses between allocations, such as `scf.if`, or a
+loop that replaces its buffer.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Set
-from itertools import islice
+from itertools import chain, islice
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
@@ -38,10 +41,10 @@ from ..dialects.memory import (
     is_entry,
     is_memref,
     is_view,
-    root_of,
 )
 from ..dialects.symbols import Symbols
 from ..dialects.tgraph.base import TensorOp
+from .forwarding import origins_of
 
 NUMBERS = AnyFloat | IntegerType | IndexType | ComplexType | VectorType
 """Types of values that cannot hold a memref."""
@@ -132,8 +135,10 @@ class Calls:
     def _is_made_here(self, value: SSAValue) -> bool:
         """Whether `value` is known to be allocated in the function or by its calls, not
         passed to it."""
-        root = root_of(value)
-        return isinstance(root.owner, memref.AllocOp) or self.is_new(root)
+        return all(
+            isinstance(origin.owner, memref.AllocOp) or self.is_new(origin)
+            for origin in origins_of(value)
+        )
 
     def _new_results(self, func: FuncOp) -> Set[int]:
         """The indices of the results of a function that are new memory."""
@@ -152,21 +157,25 @@ class Calls:
                 continue
             if not isinstance(op, ReturnOp):
                 return frozenset()
-            roots = {n: root_of(v) for n, v in enumerate(op.operands) if is_memref(v)}
-            if not all(map(self._is_distinct, roots.values())):
+            memrefs = {n: v for n, v in enumerate(op.operands) if is_memref(v)}
+            origins = {n: origins_of(v) for n, v in memrefs.items()}
+            count = Counter(chain.from_iterable(origins.values()))
+            if not all(map(self._is_distinct, count)):
                 return frozenset()
-            count = Counter(roots.values())
             found &= {
-                n for n, r in roots.items() if count[r] == 1 and self._is_made_here(r)
+                n
+                for n, value in memrefs.items()
+                if all(count[origin] == 1 for origin in origins[n])
+                and self._is_made_here(value)
             }
         return found
 
-    def _is_distinct(self, root: SSAValue) -> bool:
-        """Whether a memref is known not to be any other root of its function, unless
+    def _is_distinct(self, origin: SSAValue) -> bool:
+        """Whether a memref is known not to be any other origin in its function, unless
         both are arguments or globals."""
-        if isinstance(owner := root.owner, Block):
+        if isinstance(owner := origin.owner, Block):
             return is_entry(owner)
-        return isinstance(owner, memref.GetGlobalOp) or self._is_made_here(root)
+        return isinstance(owner, memref.GetGlobalOp) or self._is_made_here(origin)
 
 
 def _is_plain_over(op: Operation) -> bool:

@@ -16,8 +16,6 @@ plan-memory works on these steps. Each operation is a step, in textual order, al
 the regions of structured control flow. A node is a basic block of steps. Blocks of `cf`
 and regions of `scf` and `affine` have nodes. Any other operation with regions is one
 step, even a concurrent loop.
-
-`moves` follows a memref through views, selects, yields and branches.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,32 +24,15 @@ from functools import cached_property
 from itertools import accumulate
 from operator import sub
 
-from xdsl.dialects import arith, cf, scf
-from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, Region, SSAValue, Use
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..dialects.diagnostics import name_of
 from ..dialects.dominance import Dominance
-from ..dialects.memory import is_barrier, is_buffer, is_view
+from ..dialects.memory import is_barrier
 from ..dialects.tgraph.base import STREAM
 from .calls import Calls
-
-CHOICES = ("scf.if", "scf.index_switch", "affine.if")
-"""Operations of which at most one region runs, once."""
-
-SCOPES = ("scf.execute_region", "memref.alloca_scope")
-"""Operations whose region runs once."""
-
-LOOPS = ("scf.for", "affine.for")
-"""Operations whose region runs any number of times, in sequence."""
-
-CONCURRENT = ("scf.parallel", "scf.forall", "affine.parallel")
-"""Operations whose region may run several times in parallel; each is one step."""
-
-WHILE = "scf.while"
-
-_YIELDS = ("scf.yield", "affine.yield", "memref.alloca_scope.return")
+from .forwarding import LOOPS, WHILE, Branch, is_structured
 
 
 @dataclass(slots=True)
@@ -113,8 +94,7 @@ class BlockLoop:
     @property
     def can_carry(self) -> bool:
         """Whether `pass_to` can make all branches to the head forward more values."""
-        known = cf.BranchOp | cf.ConditionalBranchOp
-        return all(isinstance(op, known) for op in (*self.entries, *self.backs))
+        return all(isinstance(op, Branch) for op in (*self.entries, *self.backs))
 
     def _branches(self, is_inside: bool) -> Sequence[Operation]:
         before = dict.fromkeys(self.head.predecessors())
@@ -259,8 +239,8 @@ class ControlFlow:
             self.step[op] = len(self.node_of)
             self.ops.append(op)
             self.node_of.append(node)
-            if op.regions and (name := name_of(op)) in _STRUCTURED:
-                node = self._add_structured(op, name, node)
+            if is_structured(op):
+                node = self._add_structured(op, name_of(op), node)
         return entry, node
 
     def _add_structured(self, op: Operation, name: str, before: int) -> int:
@@ -281,94 +261,6 @@ class ControlFlow:
         if name in LOOPS or len(bodies) < len(op.regions):
             self._link([before], after)
         return after
-
-
-_STRUCTURED = frozenset((*CHOICES, *SCOPES, *LOOPS, WHILE))
-
-
-def is_structured(op: Operation) -> bool:
-    """Whether the operations in the regions of `op` are steps of their own."""
-    return bool(op.regions) and name_of(op) in _STRUCTURED
-
-
-def moves(use: Use) -> Sequence[SSAValue] | None:
-    """The values that may be the used memref, or a view of it, because of this use.
-
-    None if the operation does anything but forward the memref.
-    """
-    op, index = use.operation, use.index
-    if is_buffer(op):
-        return []
-    if is_view(op):
-        return [op.results[0]] if index == 0 else []
-    if isinstance(op, arith.SelectOp):
-        return [op.result]
-    if isinstance(op, scf.ConditionOp) and isinstance(
-        loop := op.parent_op(), scf.WhileOp
-    ):
-        return [loop.after_region.block.args[index - 1], loop.results[index - 1]]
-    if isinstance(op, scf.WhileOp):
-        return [op.before_region.block.args[index]]
-    if op.successors:
-        return _branch(op, index)
-    name = name_of(op)
-    if name in _YIELDS and (outer := op.parent_op()):
-        return _yielded(outer, index)
-    if name in LOOPS:
-        return _carried(op, index - (len(op.operands) - len(op.results)))
-    return None
-
-
-def only_moves(op: Operation) -> bool:
-    """Whether `moves` leads to all memrefs that an operation returns."""
-    return isinstance(op, arith.SelectOp) or is_view(op) or name_of(op) in _STRUCTURED
-
-
-def _yielded(outer: Operation, index: int) -> Sequence[SSAValue] | None:
-    name = name_of(outer)
-    if isinstance(outer, scf.WhileOp):
-        return [outer.before_region.block.args[index]]
-    if name in LOOPS:
-        return _carried(outer, index)
-    return [outer.results[index]] if name in _STRUCTURED else None
-
-
-def _carried(loop: Operation, index: int) -> Sequence[SSAValue]:
-    args = loop.regions[0].block.args
-    return [args[len(args) - len(loop.results) + index], loop.results[index]]
-
-
-def _branch(op: Operation, index: int) -> Sequence[SSAValue] | None:
-    match op:
-        case cf.BranchOp():
-            return [op.successor.args[index]]
-        case cf.ConditionalBranchOp():
-            count = len(op.then_arguments)
-            if index <= count:
-                return [op.then_block.args[index - 1]]
-            return [op.else_block.args[index - 1 - count]]
-        case _:
-            return None
-
-
-def pass_to(block: Block, op: Operation, values: Sequence[SSAValue]) -> None:
-    """Makes the `cf` branch `op` forward `values` as the last arguments of `block`."""
-    match op:
-        case cf.BranchOp():
-            op.operands = [*op.operands, *values]
-        case cf.ConditionalBranchOp():
-            forwarded = [
-                [*given, *(values if target is block else ())]
-                for target, given in (
-                    (op.then_block, op.then_arguments),
-                    (op.else_block, op.else_arguments),
-                )
-            ]
-            op.operands = [op.cond, *forwarded[0], *forwarded[1]]
-            sizes = [1, *map(len, forwarded)]
-            op.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)
-        case _:
-            raise AssertionError(op.name)
 
 
 def ends(func: FuncOp) -> Iterator[Operation]:

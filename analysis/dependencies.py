@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, TensorType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.traits import IsTerminator, get_effects
 
 from ..dialects.memory import effects_on, is_buffer, is_view
@@ -26,6 +26,7 @@ from ..dialects.tgraph.base import STREAM, TensorOp, VariableType, device_of
 from ..dialects.tgraph.callbacks import has_side_effect
 from ..dialects.tgraph.shaping import ViewOp
 from ..dialects.tgraph.structure import AssignOp, ReadOp
+from .functions import arena_alignment
 from .operations import operands_within
 
 _ANY_MEMORY = "any memory"
@@ -156,8 +157,10 @@ class _Accesses:
                     self._put(result, variable)
             case memref.GetGlobalOp():
                 self.memory[op.memref] = op.name_
-            case memref.ViewOp() if self._is_arena(op.source):
-                self.parts[op.source].append(op.result)
+            case memref.ViewOp(source=OpResult(op=memref.AllocOp())) if arena_alignment(
+                op.source
+            ):
+                self.parts.setdefault(op.source, []).append(op.result)
             case memref.AllocOp() | memref.AllocaOp():
                 pass
             case _ if is_buffer(op):
@@ -171,17 +174,6 @@ class _Accesses:
 
     def _put(self, result: SSAValue, variable: SSAValue) -> None:
         self.contents[result] = Access(variable, self.writes[variable])
-
-    def _is_arena(self, value: SSAValue) -> bool:
-        """Whether `value` is an arena of plan-memory: it is used only through views."""
-        if value not in self.parts:
-            users = {type(use.operation) for use in value.uses}
-            if not isinstance(value.owner, memref.AllocOp) or (
-                users - {memref.ViewOp, memref.DeallocOp}
-            ):
-                return False
-            self.parts[value] = []
-        return True
 
     def _memory(self, value: SSAValue) -> Hashable:
         return self.memory.get(value, value)

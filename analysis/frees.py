@@ -11,6 +11,10 @@ A use follows a free if a path leads from the free to the use without allocating
 memory again. A memref that control flow forwards may be the freed one until it is bound
 to other memory: the result of a select of %a and another memref, or the %old of a loop
 that is the %new of the iteration before.
+
+Ownership-based deallocation decides at run time who frees the memory of forwarded
+memrefs: by `bufferization.dealloc`, or, as its lowering writes, by branches that do
+nothing but free. Such a free is followed only to uses by the same name as in the free.
 """
 
 from bisect import bisect_left
@@ -21,12 +25,13 @@ from typing import NamedTuple
 
 from xdsl.dialects import memref
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import BlockArgument, Operation, SSAValue, Use
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 from xdsl.traits import IsTerminator
 
 from ..dialects.diagnostics import name_of, place_of
 from ..dialects.memory import effects_on, freed, is_memref, maker_of
-from .control_flow import ControlFlow, moves, only_moves
+from .control_flow import ControlFlow
+from .forwarding import CHOICES, moves, only_moves
 from .liveness import Bits
 from .references import References
 
@@ -137,6 +142,22 @@ def _is_freed_last(source: SSAValue, flow: ControlFlow) -> bool:
     )
 
 
+def _only_frees(block: Block | None) -> bool:
+    """Whether a block is a branch that only frees memory."""
+    if block is None or block.parent is None:
+        return False
+    if block.prev_block is None:
+        around = block.parent_op()
+        is_branch = around is not None and name_of(around) in CHOICES
+    else:
+        branches = [before.last_op for before in block.predecessors()]
+        is_branch = all(op is not None and len(op.successors) > 1 for op in branches)
+    return is_branch and all(
+        isinstance(op, memref.DeallocOp) or (op is block.last_op and not op.operands)
+        for op in block.ops
+    )
+
+
 def _what(use: Use) -> str | None:
     """What an operation does to its operand. None if it does not access the memory, as
     a return, or decides at run time (`bufferization.dealloc`)."""
@@ -193,6 +214,7 @@ class _Freed:
         self.free = free.operation
         self.step = self.flow.step[self.free]
         self.named = self.references.of[self.free.operands[free.index]]
+        self.is_conditional = _only_frees(self.free.parent)
 
     def used(self, paths: "_Paths") -> Iterator[UseAfterFree]:
         """The uses after the free, one for each operation."""
@@ -208,7 +230,12 @@ class _Freed:
             if not is_freed or op in said:
                 continue
             what = _what(use)
-            if what is None:
+            if what is None or (
+                not self._has_one_name(references)
+                and (
+                    self.is_conditional or (what == "frees" and _only_frees(op.parent))
+                )
+            ):
                 continue
             said.add(op)
             step, whole = self.flow.step_of(op)
@@ -221,6 +248,12 @@ class _Freed:
             )
             memory = self.references.source
             yield UseAfterFree(memory, self.free, op, what, is_sure)
+
+    def _has_one_name(self, references: Sequence[SSAValue]) -> bool:
+        """Whether a use and the free have the name that the maker of the memory gave
+        it."""
+        names = {*references, *self.named}
+        return len(names) == 1 and names <= set(self.references.sources)
 
     def _same(self) -> set[SSAValue]:
         found = dict.fromkeys(self.named)

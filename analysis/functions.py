@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     TensorType,
+    UnitAttr,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
@@ -198,8 +199,7 @@ def caller_memories(func: FuncOp) -> Iterator[CallerMemory]:
 
 
 def arena_alignment(value: SSAValue) -> int | None:
-    """The alignment in bytes of an arena that the function does not allocate; None for
-    other memrefs."""
+    """The alignment in bytes of an arena; None for other memrefs."""
     attributes: Mapping[str, Attribute] = {}
     if isinstance(op := value.owner, Operation):
         attributes = op.attributes
@@ -207,6 +207,9 @@ def arena_alignment(value: SSAValue) -> int | None:
         number = cast(BlockArgument, value).index
         attributes = func.arg_attrs.data[number].data if func.arg_attrs else {}
     alignment = attributes.get(ARENA)
+    if isinstance(alignment, UnitAttr):
+        alignment = isinstance(op, memref.AllocOp | memref.AllocaOp) and op.alignment
+        return alignment.value.data if alignment else 1
     return alignment.value.data if isinstance(alignment, IntegerAttr) else None
 
 

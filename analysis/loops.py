@@ -18,7 +18,7 @@ from ..dialects.tgraph.base import TensorOp
 from ..dialects.tgraph.elementwise import AddOp, CompareOp
 from ..dialects.tgraph.shaping import ConstantOp
 from ..dialects.tgraph.structure import AssignOp, FusionOp, ReadOp, WhileOp, yielded
-from .control_flow import CONCURRENT, LOOPS, WHILE
+from .forwarding import CONCURRENT, LOOPS, WHILE
 
 TRIP_COUNT = "tgraph.trip_count"
 """Integer attribute of a loop on memrefs: the number of iterations."""

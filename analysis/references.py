@@ -39,7 +39,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from ..dialects.diagnostics import name_of
 from ..dialects.memory import is_view
 from ..planning.problem import Steps, common
-from .control_flow import CHOICES, BlockLoop, ControlFlow, moves
+from .control_flow import BlockLoop, ControlFlow
+from .forwarding import CHOICES, moves
 from .liveness import Uses, live_steps
 from .overwriting import interfere
 
@@ -286,8 +287,8 @@ def loops_around(alloc: Operation, count: int, flow: ControlFlow) -> Sequence[Lo
 def loops_of(references: References) -> Sequence[Loop]:
     """The loops that carry the allocation, innermost first. Outer loops carry it from
     one run of the innermost to the next. Empty if another operation carries it, if a
-    run may end without forwarding its last allocation, or if a branch to a loop of
-    blocks, such as `cf.switch`, cannot forward slots."""
+    run may end without forwarding its last allocation, or if an unknown branch leads to
+    a loop of blocks."""
     alloc, flow = references.source.owner, references.flow
     assert isinstance(alloc, Operation)
     count = 1

@@ -28,7 +28,8 @@ from ..dialects.diagnostics import name_of
 from ..dialects.memory import effects_on, freed, is_memref, is_view
 from ..planning.problem import Steps
 from .allocations import Allocation
-from .control_flow import ControlFlow, is_structured, moves
+from .control_flow import ControlFlow
+from .forwarding import is_structured, moves
 
 
 @dataclass(frozen=True, slots=True)

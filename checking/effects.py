@@ -1,6 +1,8 @@
 """Effects of operations on their memrefs, through calls and regions, for plan-check."""
 
-from collections.abc import Sequence, Set
+from collections import Counter
+from collections.abc import Iterable, Sequence, Set
+from itertools import chain
 from math import prod
 from typing import NamedTuple, cast
 
@@ -19,10 +21,17 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from ..dialects.diagnostics import name_of
-from ..dialects.memory import asynchronous, effects_on, is_done_at_its_end, root_of
+from ..dialects.memory import asynchronous, effects_on, is_done_at_its_end, is_view
 from ..dialects.symbols import Symbols
 from ..dialects.tgraph.base import AnyMemRef, element_bytes
-from .pointees import is_memref, is_return, may_be, only_forwards, operations_in
+from .pointees import (
+    FORWARDING,
+    is_memref,
+    is_return,
+    may_be,
+    only_forwards,
+    operations_in,
+)
 from .ranges import range_of
 
 _PLAIN = (
@@ -74,6 +83,14 @@ def bytes_used(memory: SSAValue, at: int) -> tuple[int, int]:
 def _static_bytes(value: SSAValue) -> int:
     type = cast(AnyMemRef, value.type)
     return prod(type.get_shape()) * element_bytes(type.element_type)
+
+
+def _made_by(op: Operation) -> Iterable[SSAValue]:
+    """The memrefs that an operation returns, unless they are its operands, or views or
+    copies of these."""
+    derived = (*FORWARDING, "arith.select", "bufferization.clone")
+    is_derived = is_view(op) or name_of(op) in derived
+    return () if is_derived else filter(is_memref, op.results)
 
 
 def _goes_on(op: Operation) -> bool:
@@ -146,23 +163,32 @@ class Callees:
         return self._new.get(func, frozenset())
 
     def _find_new(self, func: FuncOp) -> Set[int]:
-        """`_new_results` of a function whose callees are known."""
+        """`_new_results` of a function whose callees are known: on every path, the
+        result is an allocation of the function or of its callees, to which no other
+        result may refer."""
+        new = self.new_in(func)
+        made = [v for v in func.args if is_memref(v)] + [
+            result for op in operations_in(func) for result in _made_by(op)
+        ]
+        own = {
+            number
+            for number, value in enumerate(made)
+            if value in new or isinstance(value.owner, memref.AllocOp)
+        }
+        known = may_be({value: number for number, value in enumerate(made)}, new)
         found = set(range(len(func.function_type.outputs)))
         for block in func.body.blocks:
             op = block.last_op
             if op is None or op.successors:
                 continue
-            found &= {n for n in found if is_return(op) and self._is_own(op, n, func)}
+            returned = [known.get(v, ()) for v in op.operands if is_return(op)]
+            count = Counter(chain.from_iterable(returned))
+            found &= {
+                number
+                for number, of in enumerate(returned)
+                if of and own.issuperset(of) and all(count[each] == 1 for each in of)
+            }
         return found
-
-    def _is_own(self, op: Operation, index: int, func: FuncOp) -> bool:
-        """Whether an operand of a return is an allocation of the function or of its
-        callees, to which no other operand may refer."""
-        root, new = root_of(op.operands[index]), self.new_in(func)
-        if not isinstance(root.owner, memref.AllocOp) and root not in new:
-            return False
-        same = may_be({root: 0}, new)
-        return not any(v in same for n, v in enumerate(op.operands) if n != index)
 
     def hide(self, op: Operation) -> bool:
         """Whether an operation calls a function that hides a memref, directly or

@@ -1,13 +1,14 @@
 """The bytes of its memory that a memref may access, for plan-check.
 
 If the layout of a memref is static, its type gives the first element and the strides,
-relative to the start of its buffer. If offsets, sizes or strides are operands, the
-bytes are in a range that follows from the ranges of the operands (ranges.py). Shares no
-code with the planner.
+relative to the start of its buffer, or of a `memref.view` of bytes in it. If offsets,
+sizes or strides are operands, the bytes are in a range that follows from the ranges of
+the operands (ranges.py). Shares no code with the planner.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -17,9 +18,12 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     IntegerType,
     MemRefType,
+    i8,
+    i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ..dialects.memory import is_view
 from ..dialects.tgraph.base import AnyMemRef, element_bytes
 from .buffers import SAME_ADDRESS
 from .ranges import (
@@ -102,14 +106,35 @@ def extent_of(value: SSAValue, base: SSAValue) -> Extent | None:
     given: Attribute = value.type
     if not isinstance(given, MemRefType):
         return None
-    type = cast(AnyMemRef, given)
-    first = cast(AnyMemRef, base.type).get_offset() or 0  # of the buffer in its memory
+    type, whole = cast(AnyMemRef, given), cast(AnyMemRef, base.type)
+    is_bytes = whole.element_type == i8 and whole.get_num_dims() == 1
+    shift = _shift(value, base) if is_bytes else 0
+    if shift is None:
+        return None
+    first = whole.get_offset() or 0  # of the buffer in its memory
     shape, strides, offset = type.get_shape(), type.get_strides(), type.get_offset()
     if DYNAMIC_INDEX in shape or strides is None or offset is None or None in strides:
         return None
     width = element_bytes(type.element_type)
     steps = tuple(width * cast(int, stride) for stride in strides)
-    return Extent((offset - first) * width, tuple(shape), steps, width)
+    return Extent(shift + (offset - first) * width, tuple(shape), steps, width)
+
+
+def _shift(value: SSAValue, base: SSAValue) -> int | None:
+    """The byte of `base` at which the layout of `value` begins: each `memref.view` adds
+    its offset. None if it is not known."""
+    shift = 0
+    while value is not base:
+        op = value.owner
+        if not isinstance(op, Operation) or not is_view(op):  # control flow forwards it
+            return shift if value.type == base.type else None
+        if isinstance(op, memref.ViewOp):
+            at = range_of(op.byte_shift)
+            if at is None or at.least != at.most:
+                return None
+            shift += at.least
+        value = op.operands[0]
+    return shift
 
 
 _MOST_MARKS = 1 << 24
@@ -184,6 +209,18 @@ def _layout(value: SSAValue, base: SSAValue, known: Known) -> _Layout | None:
             strides = _mixed(op.static_strides, op.strides, known)
             first = exactly(-(cast(AnyMemRef, base.type).get_offset() or 0))
             return _complete(offset and add(offset, first), sizes, strides)
+        case memref.ViewOp() as op:
+            source, at = _layout(op.source, base, known), range_of(op.byte_shift, known)
+            type = op.result.type
+            given = DenseArrayBase.from_list(i64, type.get_shape())
+            sizes = _mixed(given, op.sizes, known)
+            if source is None or at is None or None in sizes:
+                return None
+            first, width = add(source.offset, at), element_bytes(type.element_type)
+            offset = Range(first.least // width, -(-first.most // width))
+            inner = cast(list[Range], sizes)[:0:-1]
+            strides = list(accumulate(inner, multiply, initial=exactly(1)))
+            return _complete(offset, sizes, strides[::-1])
         case memref.SubviewOp() as op:
             source = _layout(op.source, base, known)
             offsets = _mixed(op.static_offsets, op.offsets, known)

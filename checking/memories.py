@@ -1,13 +1,17 @@
 """The memories of a function that hold several buffers, for plan-check.
 
-An arena is any memory that has a `memref.view`: an allocation, on the heap or the
-stack, in any block; an argument; a global; or the result of another operation. Its
-views are its buffers. If a view consists of bytes and only further views use it, those
-are buffers at offsets in the arena itself. The arena of an inlined function has this
-form.
+An arena is memory that `tgraph.arena` marks: an allocation, on the heap or the stack,
+in any block; an argument; a global; or the result of another operation. Its views are
+its buffers. Views of other memory are parts of one buffer: they may overlap, and their
+offsets may be known only at run time. Plans of others have no marks. If `unmarked` is
+set, all memory with a `memref.view` is an arena.
 
-    %arena = memref.alloc() : memref<512xi8>
-    %part = memref.view %arena[%c256][] : memref<512xi8> to memref<256xi8>
+If a view is marked, and only further views use it, those are buffers at offsets in the
+arena itself. The arena of an inlined function has this form.
+
+    %arena = memref.alloc() {tgraph.arena} : memref<512xi8>
+    %part = memref.view %arena[%c256][] {tgraph.arena}
+          : memref<512xi8> to memref<256xi8>
     %a = memref.view %part[%c64][] : memref<256xi8> to memref<16xf32>    at byte 320
 
 If an arena has any other use, the arena is itself a buffer with all its bytes.
@@ -16,6 +20,7 @@ code with the planner.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import cast
 
 from xdsl.dialects import memref
@@ -25,7 +30,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ..analysis.functions import CallerMemory, arena_alignment, size_function
 from ..dialects.diagnostics import LocatedError
-from ..dialects.memory import ALIGNMENT, maker_of
+from ..dialects.memory import ALIGNMENT, is_entry, maker_of
 from ..dialects.tgraph.base import AnyMemRef, element_alignment, element_bytes
 from .buffers import (
     SAME_ADDRESS,
@@ -37,8 +42,8 @@ from .buffers import (
     origin_of,
 )
 from .caller_pools import buffers_of, caller_pools
-from .pointees import is_memref, operations_in
-from .references import is_slot
+from .pointees import is_memref, may_be, operations_in
+from .references import is_in_slot
 from .symbolic_plan import CountedSizes
 from .unchecked import Unchecked
 
@@ -46,28 +51,28 @@ SEVERAL = "buffers that may be in one of several memories, not checked"
 
 
 def find_memories(
-    func: FuncOp, sizes: CountedSizes, unchecked: Unchecked
+    func: FuncOp, sizes: CountedSizes, unchecked: Unchecked, unmarked: bool
 ) -> list[MemoryPool]:
     """The arenas in program order, then the arguments whose memory holds buffers.
 
     Raises `LocatedError` for a buffer that is not within its memory, or not aligned.
     """
     views = [op for op in operations_in(func) if isinstance(op, memref.ViewOp)]
-    finder = _Finder(views, sizes)
+    finder = _Finder(views, sizes, unmarked)
     by_arena: dict[SSAValue, list[tuple[memref.ViewOp, int]]] = {}
+    others: list[memref.ViewOp] = []
     for view in views:
         if view.result in finder.divided:
             continue
-        if isinstance(origin_of(view.source).owner, memref.ViewOp) and (
-            origin_of(view.source) not in finder.divided
-        ):
-            unchecked.add(
-                "views of parts of a buffer, checked as the whole buffer", view
-            )
-        elif place := finder.place(view.source):
+        if place := finder.place(view.source):
             arena, start = place
             by_arena.setdefault(arena, []).append((view, start))
-        elif not is_slot(view.source):
+        elif not (is_in_slot(view) or _is_part(view)):
+            others.append(view)
+    marked = finder.marked(func) if others else {}
+    chosen = may_be(marked, {view.result for view in views})
+    for view in others:
+        if unmarked or view.source in chosen:
             unchecked.add(SEVERAL, view)
     position: dict[Operation | Block, int] = {
         op: number for number, op in enumerate(operations_in(func))
@@ -80,37 +85,56 @@ def find_memories(
 class _Finder:
     """Finds the memory of views, and their offsets."""
 
-    def __init__(self, views: Sequence[memref.ViewOp], sizes: CountedSizes):
+    def __init__(
+        self, views: Sequence[memref.ViewOp], sizes: CountedSizes, unmarked: bool
+    ):
         self._sizes = sizes
+        self._unmarked = unmarked
         self._globals: dict[str, SSAValue] = {}
+        """The first memref of each global that is an arena."""
         self.divided: dict[SSAValue, None] = {}
-        """Views that are only divided into further views."""
-        for view in views:
-            if isinstance(
-                parent := origin_of(view.source).owner, memref.ViewOp
-            ) and all(isinstance(use, memref.ViewOp) for use in _users(parent.result)):
-                self.divided[parent.result] = None
+        """Arenas in arenas: views that are only divided into further views."""
+        for origin in (origin_of(view.source) for view in views):
+            if (
+                isinstance(origin.owner, memref.ViewOp)
+                and self._is_arena(origin)
+                and all(isinstance(use, memref.ViewOp) for use in _users(origin))
+            ):
+                self.divided[origin] = None
+            elif self._is_arena(origin) and (name := name_of_global(origin)):
+                self._globals.setdefault(name, origin)
+
+    def _is_arena(self, value: SSAValue) -> bool:
+        return self._unmarked or arena_alignment(value) is not None
+
+    def marked(self, func: FuncOp) -> dict[SSAValue, int]:
+        """The memrefs with the mark of an arena, numbered."""
+        made = chain(func.args, *(op.results for op in operations_in(func)))
+        found = (value for value in made if arena_alignment(value) is not None)
+        return {value: number for number, value in enumerate(found)}
 
     def place(self, value: SSAValue) -> tuple[SSAValue, int] | None:
-        """The memory of a memref, and the first byte in it; None if it may be one of
-        several memories."""
+        """The arena of a memref, and the first byte in it; None if it is in no arena,
+        or may be in one of several."""
         offset = 0
         while (origin := origin_of(value)) in self.divided:
             parent = cast(memref.ViewOp, origin.owner)
             offset += _known_offset(parent, self._sizes)
             value = parent.source
-        owner = origin.owner
-        if isinstance(owner, Block):
-            return (
-                (origin, offset)
-                if isinstance(owner.parent_op(), FuncOp) and (owner.prev_block is None)
-                else None
-            )
         if name := name_of_global(origin):
-            return self._globals.setdefault(name, origin), offset
+            origin = self._globals.get(name, origin)
+        if not self._is_arena(origin):
+            return None
+        if isinstance(owner := origin.owner, Block):
+            return (origin, offset) if is_entry(owner) else None
         if any(map(is_memref, owner.operands)) or owner.regions:
             return None
         return origin, offset
+
+
+def _is_part(view: memref.ViewOp) -> bool:
+    """Whether `view` is a part of a buffer that another view makes."""
+    return isinstance(origin_of(view.source).owner, memref.ViewOp)
 
 
 def _users(value: SSAValue) -> Iterator[Operation]:

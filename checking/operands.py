@@ -26,7 +26,7 @@ from xdsl.dialects import memref
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ..analysis.control_flow import CONCURRENT
+from ..analysis.forwarding import CONCURRENT
 from ..analysis.functions import arena_arguments
 from ..dialects.diagnostics import LocatedError, name_of
 from ..dialects.memory import (

@@ -53,7 +53,7 @@ from .pointees import (
     yielded,
 )
 from .ranges import surely_runs
-from .references import Moved
+from .references import Moved, is_in_slot
 from .sharing import Overlaps, Sharing
 from .unchecked import Unchecked
 
@@ -329,7 +329,7 @@ class _Walk:
     def _derive(self, op: Operation, state: _State) -> _State:
         """Binds the results of an operation to the buffers of its operands. A view of a
         slot is a new buffer there."""
-        if isinstance(op, memref.ViewOp):
+        if is_in_slot(op):
             taken = self.references.reach[op.source] & state.held
             for number in numbers_of(taken):
                 state = self._made(self.references.buffer[number], state)

@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import gcd
-from typing import TypeGuard, cast
+from typing import cast
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, ModuleOp
@@ -32,7 +32,7 @@ from .memories import SEVERAL, find_memories
 from .operands import bases, check_operands
 from .ownership import Access, check_owners
 from .pointees import is_memref, may_be, operations_in
-from .references import is_slot
+from .references import is_in_slot
 from .symbolic_plan import CountedSizes, prove
 from .target import check_target
 from .unchecked import Unchecked
@@ -67,14 +67,18 @@ class PlannedPool:
     argument: str | None = None  # "result 1", "argument 0"; None for an arena
 
 
-def check_plan(module: ModuleOp) -> list[PlannedPool]:
+def check_plan(module: ModuleOp, *, unmarked: bool = False) -> list[PlannedPool]:
     """Checks the plan of a module. Returns the arenas of its functions, and the
-    arguments whose memory holds buffers."""
+    arguments whose memory holds buffers.
+
+    unmarked: whether all memory with views is an arena, not only what `tgraph.arena`
+    marks.
+    """
     pools: list[PlannedPool] = []
     callees, unchecked = Callees(), Unchecked()
     for func in operations_in(module):
         if isinstance(func, FuncOp) and _has_memrefs(func):
-            pools += _check_function(func, callees, unchecked)
+            pools += _check_function(func, callees, unchecked, unmarked)
         elif isinstance(func, memref.ViewOp) and not _is_in_function(func):
             unchecked.add("buffers outside of any func.func, not checked", func)
     unchecked.remark()
@@ -98,10 +102,10 @@ def _is_in_function(op: Operation) -> bool:
 
 
 def _check_function(
-    func: FuncOp, callees: Callees, unchecked: Unchecked
+    func: FuncOp, callees: Callees, unchecked: Unchecked, unmarked: bool
 ) -> Sequence[PlannedPool]:
     sizes = CountedSizes(func)
-    memories = find_memories(func, sizes, unchecked)
+    memories = find_memories(func, sizes, unchecked, unmarked)
     buffers = [buffer for memory in memories for buffer in memory.buffers]
     check_arenas(func, memories, unchecked)
     values = {buffer.value: number for number, buffer in enumerate(buffers)}
@@ -111,7 +115,7 @@ def _check_function(
         if isinstance(value.owner, Operation):
             for number in numbers:
                 base = buffers[number].value
-                if _is_in_slot(value.owner):
+                if is_in_slot(value.owner):
                     _check_slot(value.owner, buffers[number], memories, sizes)
                     continue
                 _check_view(value, base, value.owner, sizes, unchecked)
@@ -241,11 +245,6 @@ def _check_view(
     )
 
 
-def _is_in_slot(op: Operation) -> TypeGuard[memref.ViewOp]:
-    """Whether `op` makes a buffer in bytes that control flow forwards."""
-    return isinstance(op, memref.ViewOp) and is_slot(op.source)
-
-
 def _check_slot(
     view: memref.ViewOp,
     slot: ArenaBuffer,
@@ -278,7 +277,7 @@ def _check_slots_are_known(
     unchecked: Unchecked,
 ) -> None:
     """Notes views of slots that may refer to memory other than known buffers."""
-    views = [op for op in operations_in(func) if _is_in_slot(op)]
+    views = list(filter(is_in_slot, operations_in(func)))
     if not views:
         return
     sources = bases(func, list(buffers), callees)

@@ -37,6 +37,9 @@ ONE_REGION_RUNS = (
 )
 """Operations that run exactly one of their regions, once."""
 
+FORWARDING = (*LOOPS, *ONE_REGION_RUNS, "scf.while")
+"""Operations whose results are what their regions yield."""
+
 
 def may_be(
     numbers: Mapping[SSAValue, int], apart: Container[SSAValue] = ()

@@ -8,24 +8,22 @@
 
 A reference is a pair of a value that control flow forwards and a buffer that it may
 refer to. It loses its bytes independently: where `%r` is b, it does not matter what has
-happened to a. A slot is such a value that consists of bytes, in which a view makes a
-buffer. A memref of a transfer has references, too, from start to wait, if the wait may
-be in another iteration or block. Shares no code with the planner.
+happened to a. A slot is such a value that consists of bytes, in which a view with the
+attribute `tgraph.buffer` makes a buffer. A memref of a transfer has references, too,
+from start to wait, if the wait may be in another iteration or block. Shares no code
+with the planner.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from xdsl.dialects import memref
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..dialects.diagnostics import name_of
-from ..dialects.memory import is_view
+from ..dialects.memory import BUFFER, is_view
 from .buffers import numbers_of
-from .pointees import LOOPS, ONE_REGION_RUNS, may_be, operations_in, targets
-
-_WALKED = (*LOOPS, *ONE_REGION_RUNS, "scf.while")
+from .pointees import FORWARDING, may_be, operations_in, targets
 
 
 class Moved(NamedTuple):
@@ -103,7 +101,7 @@ class References:
         slots = {
             op.source: None
             for op in (operations_in(function) if forwarded else ())
-            if isinstance(op, memref.ViewOp) and op.source in self.of
+            if is_in_slot(op) and op.source in self.of
         }
         of_moved = _united(self.reach.get(value, 0) for value in moved)
         slots |= {value: None for value in forwarded if self.of[value] & of_moved}
@@ -132,12 +130,9 @@ class References:
         return bits
 
 
-def is_slot(value: SSAValue) -> bool:
-    """Whether control flow forwards `value`, bytes in which views make buffers."""
-    owner = value.owner
-    if isinstance(owner, Operation):
-        return bool(owner.regions)
-    return bool(owner.prev_block) or not isinstance(owner.parent_op(), FuncOp)
+def is_in_slot(op: Operation) -> TypeGuard[memref.ViewOp]:
+    """Whether `op` makes a buffer in bytes that control flow forwards."""
+    return isinstance(op, memref.ViewOp) and BUFFER in op.attributes
 
 
 def _united(sets: Iterable[int]) -> int:
@@ -150,9 +145,9 @@ def _united(sets: Iterable[int]) -> int:
 def _is_forwarded(value: SSAValue, body: Region) -> bool:
     owner = value.owner
     if isinstance(owner, Operation):
-        if isinstance(owner, memref.ViewOp):
-            return is_slot(owner.source) and _is_walked(owner, body)
-        if is_view(owner) or (owner.regions and name_of(owner) not in _WALKED):
+        if is_in_slot(owner):
+            return _is_walked(owner, body)
+        if is_view(owner) or (owner.regions and name_of(owner) not in FORWARDING):
             return False
     return _is_walked(owner, body)
 
@@ -162,7 +157,7 @@ def _is_walked(owner: Operation | Block, body: Region) -> bool:
     region = owner.parent_region() if isinstance(owner, Operation) else owner.parent
     while region is not None and region is not body:
         outer = region.parent_op()
-        if outer is None or name_of(outer) not in _WALKED:
+        if outer is None or name_of(outer) not in FORWARDING:
             return False
         region = outer.parent_region()
     return region is body

@@ -358,12 +358,15 @@ _BARRIERS = ("snax.cluster_sync_op",)
 """Operations of other projects that act as a `Barrier`."""
 
 BUFFER = "tgraph.buffer"
-"""Attribute of a `memref.reinterpret_cast` of an argument. The result is a separate
-buffer that lies in the argument's memory, as a `memref.view` lies in an arena."""
+"""Attribute of a `memref.reinterpret_cast` of an argument, or of a `memref.view` of
+bytes that control flow forwards. The result is a separate buffer that lies in this
+memory, as a `memref.view` lies in an arena."""
 
 ARENA = "tgraph.arena"
-"""Integer attribute of an argument, or of an operation that makes a memref: the memref
-is an arena that others own, aligned to so many bytes, without contents at the start."""
+"""Attribute of an argument, or of an operation that makes a memref: the memref is an
+arena, without contents at the start, whose views are separate buffers. An integer is
+its alignment in bytes. An allocation has its own. Other memory is one buffer, of which
+views are parts."""
 
 ALIGNMENT = "tgraph.alignment"
 """Integer attribute of a view of an arena: the alignment of its buffer in bytes, if

@@ -71,6 +71,7 @@ from xdsl.irdl import AttrConstraint, IRDLOperation, base, irdl_attr_definition
 from xdsl.parser import AttrParser, Parser, ParserState
 from xdsl.parser.affine_parser import AffineParser
 from xdsl.parser.core import ForwardDeclaredValue
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.lexer import Input, Position, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
@@ -239,6 +240,28 @@ def _refusal(op: Operation) -> str | None:
     return None
 
 
+def _as_foreign(op: Operation) -> Operation:
+    """Makes an operation with the parts of `op`, but without xDSL's definition."""
+    operands, op.operands = list(op.operands), ()
+    return unregistered_op(op.name).create(
+        operands=operands,
+        result_types=op.result_types,
+        properties=op.properties,
+        attributes=op.attributes,
+        location=op.location,
+        successors=op.successors,
+        regions=[op.detach_region(region) for region in list(op.regions)],
+    )
+
+
+def _accept_indices(op: Operation) -> None:
+    """Replaces each `linalg.index` in the body of an operation of linalg other than
+    `linalg.generic`, where MLIR allows it and xDSL does not."""
+    for inner in [op for region in op.regions for b in region.blocks for op in b.ops]:
+        if inner.name == "linalg.index":
+            Rewriter.replace_op(inner, _as_foreign(inner))
+
+
 def _hides_sizes(op: Operation) -> bool:
     """Whether a cast's type has a `?` for a known size, as MLIR allows."""
     return isinstance(op, memref.ReinterpretCastOp) and any(
@@ -390,6 +413,8 @@ class MLIRTextParser(Parser):
 
     def _parse_generic_operation(self, op_type: type[Operation]) -> Operation:
         op = super()._parse_generic_operation(op_type)
+        if name_of(op).startswith("linalg.") and name_of(op) != "linalg.generic":
+            _accept_indices(op)
         if isinstance(op, UnregisteredOp):
             if self._is_missing(name_of(op)):
                 self._note_refused(op, "xDSL has none")
@@ -397,16 +422,7 @@ class MLIRTextParser(Parser):
         reason = _refusal(op)
         if reason is None:
             return op
-        operands, op.operands = list(op.operands), ()
-        foreign = unregistered_op(op.name).create(
-            operands=operands,
-            result_types=op.result_types,
-            properties=op.properties,
-            attributes=op.attributes,
-            location=op.location,
-            successors=op.successors,
-            regions=[op.detach_region(region) for region in list(op.regions)],
-        )
+        foreign = _as_foreign(op)
         self._note_refused(foreign, reason)
         return foreign
 

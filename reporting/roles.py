@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import AnyFloat, MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from ..analysis.control_flow import moves
+from ..analysis.forwarding import moves
 from ..analysis.functions import argument_attributes
 from ..dialects.memory import effects_on, overwrites
 from ..dialects.tgraph.base import PARAMETER, RESULT, VARIABLE, AnyMemRef

@@ -254,10 +254,25 @@ PLANNED = {
             ),
             *(free("a"), copy("x", "y"), free("v")),
         ],
-        {"%a": "1 5"},
+        {"%a": "1 3 5"},
     ),
     "what a call in a branch does is over when it is freed": (
         [A, "scf.if %p {", f"func.call @g(%a) : ({M}) -> ()", "}", free("a")],
+        {"%a": "2 4"},
+    ),
+    "what a call does is over when each path has freed it": (
+        [
+            *(A, f"func.call @g(%a) : ({M}) -> ()", "cf.cond_br %p, ^l, ^m"),
+            *("^l:", free("a"), "cf.br ^e", "^m:", copy("x", "y"), free("a")),
+            *("cf.br ^e", "^e:"),
+        ],
+        {"%a": "1 3 6"},
+    ),
+    "what a call in a loop of blocks does is over when it is freed": (
+        [
+            *(A, "cf.br ^l", "^l:", f"func.call @g(%a) : ({M}) -> ()"),
+            *("cf.cond_br %p, ^l, ^m", "^m:", free("a")),
+        ],
         {"%a": "2 4"},
     ),
     "what an unknown region does is over when it is freed": (
@@ -472,6 +487,20 @@ UNPLANNED = {
     "freed before the call": ([A, free("a"), CALL], [unknown("func.call")]),
     "freed in another block": (
         [A, free("a"), "cf.br ^l", "^l:", CALL],
+        [unknown("func.call")],
+    ),
+    "freed on one of two paths": (
+        [
+            *(A, CALL, "cf.cond_br %p, ^l, ^m"),
+            *("^l:", free("a"), "cf.br ^m", "^m:"),
+        ],
+        [unknown("func.call")],
+    ),
+    "freed in the next iteration, before it is allocated": (
+        [
+            *("cf.br ^l", "^l:", A, CALL, "cf.cond_br %p, ^l, ^m"),
+            *("^m:", free("a")),
+        ],
         [unknown("func.call")],
     ),
     "freed elsewhere": (
@@ -717,16 +746,18 @@ def test_symbolic_sizes(
 
 
 def test_arena_of_views_is_not_planned_again() -> None:
-    arena = "%arena = memref.alloc() : memref<64xi8>"
+    bytes = "%arena = memref.alloc() : memref<64xi8>"
+    arena = "%arena = memref.alloc() {tgraph.arena} : memref<64xi8>"
     view = f"%v = memref.view %arena[%n][] : memref<64xi8> to {M}"
     freed = "memref.dealloc %arena : memref<64xi8>"
     assert found(function(arena, view, copy("x", "v"), freed)) == {}
-    assert found(function(arena, freed)) == {"%arena": ""}
+    assert found(function(bytes, view, copy("x", "v"), freed)) == {"%arena": "2"}
+    assert found(function(bytes, freed)) == {"%arena": ""}
     other = '"other.op"(%arena) : (memref<64xi8>) -> ()'
-    bytes = "memref.store %b, %arena[%n] : memref<64xi8>"
+    store = "memref.store %b, %arena[%n] : memref<64xi8>"
     load = "%b = memref.load %arena[%n] : memref<64xi8>"
-    assert found(function(arena, load, bytes)) == {"%arena": "1 2"}
-    assert found(function(arena, view, load, freed)) == {"%arena": "2"}
+    assert found(function(bytes, load, store)) == {"%arena": "1 2"}
+    assert found(function(bytes, view, load, freed)) == {"%arena": "2"}
     assert found(function(arena, view, other)) == {}
 
 

@@ -90,7 +90,7 @@ def test_plan_and_compile_a_jax_training_step() -> None:
 def test_compile_checks_planned_ir() -> None:
     text = """
 func.func @main(%a: memref<16xf32>, %r: memref<16xf32> {tgraph.result = 0 : i32}) {
-  %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+  %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
   %c0 = arith.constant 0 : index
   %x = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>
   tgraph.negate %a outs(%x) : memref<16xf32>
@@ -337,7 +337,7 @@ def test_report_of_results_without_elements() -> None:
     """Two empty results at the same offset are live for one step each."""
     planned = tensorplan.read("""
 func.func @main(%x: memref<3x0xf32, "cpu:0">) {
-  %arena = memref.alloc() {alignment = 64 : i64} : memref<0xi8, "cpu:0">
+  %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<0xi8, "cpu:0">
   %c0 = arith.constant 0 : index
   %a = memref.view %arena[%c0][] : memref<0xi8, "cpu:0"> to memref<3x0xf32, "cpu:0">
   %b = memref.view %arena[%c0][] : memref<0xi8, "cpu:0"> to memref<3x0xf32, "cpu:0">

@@ -374,7 +374,8 @@ def test_faults_are_refused(fault: str) -> None:
 
 def test_a_frame_that_is_too_small_is_refused() -> None:
     text = str(run(program(PAIR), FORMS["argument"]))
-    frame = "%leaf_arena = memref.view %arena[%c0][] : memref<192xi8> to "
+    made = "%leaf_arena = memref.view %arena[%c0][]"
+    frame = made + " {tgraph.arena} : memref<192xi8> to "
     text = edited(text, f"{frame}memref<128xi8>", f"{frame}memref<64xi8>")
     operands = f"{M}, memref<128xi8>) -> ()"
     first, _, rest = text.partition(operands)

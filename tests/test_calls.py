@@ -237,6 +237,16 @@ def call(name: str, results: int = 1) -> str:
     return f"func.call @{name}(%p, %q, %c) : ({M}, {M}, i1) -> ({types})"
 
 
+def replaced_in_a_loop(first: str) -> list[str]:
+    """A loop that replaces the allocation that it carries; it returns %v."""
+    return [
+        "%c0 = arith.constant 0 : index",
+        "%c1 = arith.constant 1 : index",
+        f"%v = scf.for %i = %c0 to %c1 step %c1 iter_args(%was = {first}) -> ({M}) {{",
+        *(f"%now = memref.alloc() : {M}", f"scf.yield %now : {M}", "}"),
+    ]
+
+
 CAST = "%v = memref.reinterpret_cast %t to offset: [0], sizes: [8], strides: [1] : "
 RETURNS = {
     "an allocation": ([0], returning(f"return %t : {M}")),
@@ -321,6 +331,62 @@ RETURNS = {
         returning(
             *("cf.cond_br %c, ^a, ^b", "^a:", f"return %t : {M}"),
             *("^b:", f"%r = {call('g')}", f"return %r : {M}"),
+        ),
+    ),
+    "one of two by a select": (
+        [0],
+        returning(f"%v = arith.select %c, %t, %u : {M}", f"return %v : {M}"),
+    ),
+    "one of each branch": (
+        [0],
+        returning(
+            *(f"%v = scf.if %c -> ({M}) {{", f"%w = memref.alloc() : {M}"),
+            *(f"scf.yield %w : {M}", "} else {", f"scf.yield %t : {M}", "}"),
+            f"return %v : {M}",
+        ),
+    ),
+    "an argument in one branch": (
+        [],
+        returning(
+            *(f"%v = scf.if %c -> ({M}) {{", f"scf.yield %t : {M}", "} else {"),
+            *(f"scf.yield %p : {M}", "}", f"return %v : {M}"),
+        ),
+    ),
+    "the last one of a loop": (
+        [0],
+        returning(*replaced_in_a_loop("%t"), f"return %v : {M}"),
+    ),
+    "an argument if a loop does not run": (
+        [],
+        returning(*replaced_in_a_loop("%p"), f"return %v : {M}"),
+    ),
+    "the first one of a loop that may be its last": (
+        [],
+        returning(*(*replaced_in_a_loop("%t"), f"return %t, %v : {M}, {M}"), results=2),
+    ),
+    "one of a loop that decides at its start": (
+        [0],
+        returning(
+            f"%v = scf.while (%was = %t) : ({M}) -> {M} {{",
+            *(f"scf.condition(%c) %was : {M}", "} do {", f"^bb0(%old: {M}):"),
+            *(f"%now = memref.alloc() : {M}", f"memref.dealloc %old : {M}"),
+            *(f"scf.yield %now : {M}", "}", f"return %v : {M}"),
+        ),
+    ),
+    "the clone of an allocation": (
+        [0],
+        returning(f'%v = "bufferization.clone"(%t) : ({M}) -> {M}', f"return %v : {M}"),
+    ),
+    "the clone of an argument": (
+        [],
+        returning(f'%v = "bufferization.clone"(%p) : ({M}) -> {M}', f"return %v : {M}"),
+    ),
+    "one of each case": (
+        [0],
+        returning(
+            *("%k = arith.extui %c : i1 to i32", "cf.switch %k : i32, ["),
+            *(f"default: ^a(%t : {M}),", f"1: ^a(%u : {M})]"),
+            *(f"^a(%v: {M}):", f"return %v : {M}"),
         ),
     ),
     "what is not known": ([], f"func.func private @g({M}, {M}, i1) -> {M}"),

@@ -89,7 +89,7 @@ CASES = {
     ),
     "views of an arena": (
         [
-            f"%q = memref.alloc() : {BYTES}",
+            f"%q = memref.alloc() {{tgraph.arena}} : {BYTES}",
             f"%a = memref.view %q[%n][] : {BYTES} to {M}",
             f"%c = memref.view %q[%n][] : {BYTES} to {M}",
             *(constant("a"), constant("c"), f"memref.dealloc %q : {BYTES}"),

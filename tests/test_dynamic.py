@@ -379,7 +379,7 @@ func.func @main(
   %c256 = arith.constant 256 : index
   %c512 = arith.constant 512 : index
   %size = arith.muli %n, %c512 : index
-  %arena = memref.alloc(%size) {alignment = 64 : i64} : memref<?xi8>
+  %arena = memref.alloc(%size) {alignment = 64 : i64, tgraph.arena} : memref<?xi8>
   %a = memref.view %arena[%c0][%n] : memref<?xi8> to memref<?xf32>
   tgraph.exponential %x outs(%a) : memref<?xf32>
   %b = memref.view %arena[%c256][%n] : memref<?xi8> to memref<?xf32>

@@ -183,7 +183,7 @@ def test_buffer_of_an_operation_without_traits_is_live_until_its_dealloc():
 
 def test_plan_check_follows_foreign_views():
     _, module = parse(f"""
-      %arena = memref.alloc() : memref<64xi8>
+      %arena = memref.alloc() {{tgraph.arena}} : memref<64xi8>
       %c0 = arith.constant 0 : index
       %x = memref.view %arena[%c0][] : memref<64xi8> to {T}
       npu.scan %a, %x : {T}, {T}

@@ -147,6 +147,13 @@ def test_possible_uses_after_free_get_remarks(
 
 
 SOUND = {
+    "freed if a loop has replaced it": [
+        *(*A, "%no = arith.constant false", "%yes = arith.constant true"),
+        f"%r, %o = {FOR} iter_args(%k = %a, %own = %no) -> ({M}, i1) {{",
+        *(alloc("b"), copy("k", "b"), "scf.if %own {", free("k"), "}"),
+        *(f"scf.yield %b, %yes : {M}, i1", "}", copy("r", "y")),
+        *("scf.if %o {", free("r"), "}", free("a")),
+    ],
     "freed once": [*A, copy("a", "y"), free("a")],
     "in a concurrent loop": [
         '"scf.parallel"(%zero, %n, %one) <{operandSegmentSizes = array<i32: 1, 1, 1, '

@@ -32,7 +32,8 @@ TAIL = "func.return\n}"
 
 
 def arena(alignment: int = 64, name: str = "arena") -> str:
-    return f"%{name} = memref.alloc() {{alignment = {alignment} : i64}} : {ARENA}"
+    marks = f"{{alignment = {alignment} : i64, tgraph.arena}}"
+    return f"%{name} = memref.alloc() {marks} : {ARENA}"
 
 
 def view(
@@ -1013,14 +1014,15 @@ def test_two_arenas_are_separate_pools() -> None:
 
 
 def test_alignment_defaults_to_1() -> None:
-    (pool,) = pools(f"%arena = memref.alloc() : {ARENA}", view("d", "%c32"))
+    arena = f"%arena = memref.alloc() {{tgraph.arena}} : {ARENA}"
+    (pool,) = pools(arena, view("d", "%c32"))
     assert pool.alignment == 1
 
 
 @pytest.mark.parametrize(
     "alloc",
     [
-        f"%arena = memref.alloc() : {ARENA}",  # an allocation of bytes without any view
+        arena(),  # without any view
         f"%a = memref.alloc() : {BUFFER}",
     ],
 )

@@ -56,7 +56,8 @@ def test_pools_of_arena_and_result_are_returned() -> None:
     arena, pool = check_plan(
         module(
             "%zero = arith.constant 0 : index",
-            "%arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>",
+            "%arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} "
+            ": memref<64xi8>",
             f"%v = memref.view %arena[%zero][] : memref<64xi8> to {HALF}",
             *(*USE_X, negate("b", "v", HALF), R),
         )

@@ -63,9 +63,11 @@ def larger(name: str, a: str, b: str) -> str:
 
 
 def arena(size: str, alignment: int = 64, name: str = "arena") -> str:
-    return (
-        f"%{name} = memref.alloc(%{size}) {{alignment = {alignment} : i64}} : {ARENA}"
-    )
+    marks = f"{{alignment = {alignment} : i64, tgraph.arena}}"
+    return f"%{name} = memref.alloc(%{size}) {marks} : {ARENA}"
+
+
+UNALIGNED = f"%arena = memref.alloc(%top) {{tgraph.arena}} : {ARENA}"
 
 
 def view(name: str, offset: str, size: str = "n", of: str = "arena") -> str:
@@ -169,7 +171,7 @@ PROVED = {
         *(view("b", "c0", of="other"), *both("a", "b")),
     ],
     "no alignment": [
-        *(product("top", "n", "c128"), f"%arena = memref.alloc(%top) : {ARENA}"),
+        *(product("top", "n", "c128"), UNALIGNED),
         *(view("a", "n"), fill("a")),
     ],
     "one after the other": [
@@ -210,7 +212,7 @@ CHECKED = {
     "above the smaller of two": (
         [
             *(binary("minsi", "high", "na", "ma"), plus("top", "high", "na")),
-            f"%arena = memref.alloc(%top) : {ARENA}",
+            UNALIGNED,
             *(view("a", "c0"), view("b", "high"), *both("a", "b")),
         ],
         "memref.copy uses buffer %a, whose bytes may now belong to buffer %b",
@@ -341,7 +343,7 @@ BOUNDED = "memref<1024xi8>"
 
 def bounded(size: str, offset: str = "c0", type: str = ROWS) -> list[str]:
     return [
-        f"%arena = memref.alloc() {{alignment = 64 : i64}} : {BOUNDED}",
+        f"%arena = memref.alloc() {{alignment = 64 : i64, tgraph.arena}} : {BOUNDED}",
         f"%a = memref.view %arena[%{offset}][%{size}] : {BOUNDED} to {type}",
     ]
 
@@ -370,7 +372,9 @@ def test_minimum_with_a_constant_is_bounded_by_it(bounds: str) -> None:
 def test_static_sizes_need_no_proof(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    arena = f"%arena = memref.alloc() {{alignment = 64 : i64}} : {BOUNDED}"
+    arena = (
+        f"%arena = memref.alloc() {{alignment = 64 : i64, tgraph.arena}} : {BOUNDED}"
+    )
     view = f"%a = memref.view %arena[%c128][] : {BOUNDED} to {FIXED}"
     ir = module(arena, view, fill("a", FIXED, stream=0))
     assert not remarks(ir, caplog)

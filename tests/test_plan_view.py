@@ -65,7 +65,7 @@ func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64xf32> 
 HOSTILE = "</script><script>document.title='gone'</script>\"'&<b>\x1b[31m"
 IR = """\
 func.func @f(%a: memref<4x4xf32, "cpu:0">) {
-  %arena = memref.alloc() {alignment = 64 : i64} : memref<192xi8, "cpu:0">
+  %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<192xi8, "cpu:0">
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %c128 = arith.constant 128 : index
@@ -160,7 +160,7 @@ def test_buffers_in_regions():
 """
     Path("f.mlir").write_text(
         f"func.func @f(%a: {type}, %p: i1) {{\n"
-        '  %arena = memref.alloc() : memref<64xi8, "cpu:0">\n'
+        '  %arena = memref.alloc() {tgraph.arena} : memref<64xi8, "cpu:0">\n'
         "  %c0 = arith.constant 0 : index\n"
         "  scf.if %p {\n"
         + branch.format("x", type)
@@ -442,7 +442,9 @@ def test_programs_are_planned_first():
 
 def test_two_arenas_of_one_device():
     text = IR.replace("%arena[%c128]", "%b[%c0]").replace(
-        "  %c0 =", '  %b = memref.alloc() : memref<192xi8, "cpu:0">\n  %c0 =', 1
+        "  %c0 =",
+        '  %b = memref.alloc() {tgraph.arena} : memref<192xi8, "cpu:0">\n  %c0 =',
+        1,
     )
     Path("f.mlir").write_text(text)
     (plan,) = read("f.mlir")

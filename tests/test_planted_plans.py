@@ -46,7 +46,7 @@ def remarks(text: str, caplog: pytest.LogCaptureFixture) -> list[str]:
     something."""
     caplog.clear()
     with caplog.at_level(logging.INFO, REMARKS.name):
-        check_plan(parsed(text))
+        check_plan(parsed(text), unmarked=True)
     said = (record.getMessage() for record in caplog.records)
     return [message for message in said if not message.endswith(" checked")]
 
@@ -76,7 +76,7 @@ def test_most_faults_are_errors() -> None:
 
 def is_refused(kind: Kind) -> bool:
     try:
-        check_plan(parsed(kind.text(faulty=True)))
+        check_plan(parsed(kind.text(faulty=True)), unmarked=True)
     except LocatedError:
         return True
     return False

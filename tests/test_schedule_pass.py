@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 from functools import partial
+from random import Random
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from levels import (
 from modules import parse, run
 from programs import Program, programs
 from sampling import examples
+from tensor_programs import tensor_program
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
@@ -156,3 +158,13 @@ def test_small_gpt2_trains_in_two_fifths_of_its_memory() -> None:
         for a, b in zip(got, want, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
         arguments = [*got[:-1], tokens]
+
+
+@pytest.mark.parametrize("seed", [23, 1039])
+def test_arena_does_not_grow_beside_results(seed: int) -> None:
+    """Fewer bytes are live in another order, but more of them in the arena, since fewer
+    fit into the memory of results."""
+    module = tensor_program(Random(seed), 40)
+    every = PlanPipeline().passes()
+    others = [p for p in every if not isinstance(p, TGraphSchedule)]
+    assert planned_bytes(run(module, *every)) <= planned_bytes(run(module, *others))

@@ -233,8 +233,8 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
   "psram" = #dlti.target_device_spec<"capacity" = 256, "base" = 4096,
     "readers" = ["memref.copy"], "writers" = ["memref.copy"]>>} {
 func.func @main(%x: memref<64xf32, "sram">, %y: memref<64xf32, "sram">) {
-  %arena = memref.alloc() {alignment = 64 : i64} : memref<512xi8, "sram">
-  %far = memref.alloc() {alignment = 64 : i64} : memref<256xi8, "psram">
+  %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<512xi8, "sram">
+  %far = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<256xi8, "psram">
   %c0 = arith.constant 0 : index
   %c256 = arith.constant 256 : index
   %a = memref.view %arena[%c0][] : memref<512xi8, "sram"> to memref<64xf32, "sram">

@@ -60,13 +60,22 @@ class Lives:
     """The steps in which an own buffer and an output, by index, may share bytes."""
 
 
-def peaks(storage: Storage, alignment: int) -> Mapping[str | None, int]:
+def peaks(
+    storage: Storage, alignment: int, *, reuse_outputs: bool = False
+) -> Mapping[str | None, int]:
     """The peak of live bytes of own buffers on each device, if every offset is a
-    multiple of `alignment` bytes. It is a lower bound for every plan."""
-    return {
-        device: problem.Problem([replace(b, pool="") for b in lives.own]).lower_bound
-        for device, lives in lifetimes(storage, alignment).items()
-    }
+    multiple of `alignment` bytes. It is a lower bound for every plan.
+
+    reuse_outputs: leaves out the buffers that plan-memory will place in outputs.
+    """
+    found: dict[str | None, int] = {}
+    for device, lives in lifetimes(storage, alignment).items():
+        outputs = lives.outputs if reuse_outputs else ()
+        elsewhere = output_reuse.reuse(lives.own, outputs, lives.hand_overs)
+        own = [b for number, b in enumerate(lives.own) if number not in elsewhere]
+        bound = problem.Problem([replace(b, pool="") for b in own]).lower_bound
+        found[device] = bound
+    return found
 
 
 def during(

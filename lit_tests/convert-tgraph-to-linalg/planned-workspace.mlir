@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p 'convert-tgraph-to-linalg,plan-memory' | filecheck %s
 
 // The workspace of the sum is planned together with the program's buffers.
-// CHECK:      %arena = memref.alloc() {alignment = 64 : i64} : memref<{{.*}}xi8, "cpu:0">
+// CHECK:      %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<{{.*}}xi8, "cpu:0">
 // CHECK:      memref.view %arena{{.*}} to memref<16x4xf32, "cpu:0">
 // CHECK:      memref.view %arena{{.*}} to memref<16xf64, "cpu:0">
 // CHECK-NOT:  memref.alloc

@@ -8,7 +8,7 @@
 
 // The arena keeps its size, as offsets are already fixed.
 // PLANNED-LABEL: func.func @f
-// PLANNED:       %arena = memref.alloc() {alignment = 64 : i64} : memref<{{.*}}xi8, "cpu:0">
+// PLANNED:       %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<{{.*}}xi8, "cpu:0">
 // PLANNED-NOT:   to memref<256xi8
 // PLANNED:       linalg.generic
 func.func @f(%a: memref<16xf32, "cpu:0">, %r: memref<16xf32, "cpu:0">) {

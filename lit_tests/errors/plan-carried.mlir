@@ -2,7 +2,7 @@
 
 // %v is %b of the previous iteration, which has the same bytes.
 func.func @f(%n: index, %in: memref<16xf32>) {
-  %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+  %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %r = scf.for %i = %c0 to %n step %c1 iter_args(%v = %in) -> (memref<16xf32>) {

@@ -5,7 +5,7 @@
 
 // CHECK: {{.*}}plan-equal-views.mlir:[[#]]:3: error: tgraph.add uses buffer %a, whose bytes [0, 64) now belong to buffer %b
 func.func @main(%x: memref<16xf32>, %r: memref<16xf32> {tgraph.result = 0 : i32}) {
-  %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+  %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
   %c0 = arith.constant 0 : index
   %a = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>
   %b = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>

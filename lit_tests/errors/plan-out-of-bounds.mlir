@@ -1,7 +1,7 @@
 // RUN: not plan-opt %s -p plan-check 2>&1 | filecheck %s
 
 func.func @f(%in: memref<16xf32>, %out: memref<16xf32>) {
-  %arena = memref.alloc() {alignment = 64 : i64} : memref<127xi8>
+  %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<127xi8>
   %c64 = arith.constant 64 : index
   %a = memref.view %arena[%c64][] : memref<127xi8> to memref<16xf32>
   tgraph.negate %in outs(%a) : memref<16xf32>

@@ -2,7 +2,7 @@
 
 // The first iteration reads %a before %b overwrites it; the second reads it after.
 func.func @f(%n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
-  %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+  %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %a = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>

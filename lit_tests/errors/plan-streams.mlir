@@ -2,7 +2,7 @@
 
 // In program order %b follows %a, but nothing orders the streams.
 func.func @f(%in: memref<16xf32>, %out: memref<16xf32>, %other: memref<16xf32>) {
-  %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+  %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
   %c0 = arith.constant 0 : index
   %a = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>
   %b = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>

@@ -12,7 +12,7 @@ func.func @main(%x: memref<?xf32> {tgraph.dims = #tgraph.dims<n>},
   %c256 = arith.constant 256 : index
   %0 = arith.muli %n, %c64 : index
   %1 = arith.muli %n, %c256 : index
-  %arena = memref.alloc(%1) {alignment = 64 : i64} : memref<?xi8>
+  %arena = memref.alloc(%1) {alignment = 64 : i64, tgraph.arena} : memref<?xi8>
   %a = memref.view %arena[%c0][%n] : memref<?xi8> to memref<?xf32>
   tgraph.exponential %x outs(%a) : memref<?xf32>
   %b = memref.view %arena[%c64][%n] : memref<?xi8> to memref<?xf32>

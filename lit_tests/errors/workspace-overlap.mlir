@@ -2,7 +2,7 @@
 
 // A workspace that overlaps an operand of its operation.
 func.func @f(%a: memref<16xf32, "cpu:0">, %r: memref<16xf32, "cpu:0">) {
-  %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8, "cpu:0">
+  %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8, "cpu:0">
   %c0 = arith.constant 0 : index
   %x = memref.view %arena[%c0][] : memref<64xi8, "cpu:0"> to memref<16xf32, "cpu:0">
   tgraph.negate %a outs(%x) : memref<16xf32, "cpu:0">

@@ -10,7 +10,7 @@
 module attributes {dlti.target_system_spec = #dlti.target_system_spec<"cpu" = #dlti.target_device_spec<"L1_cache_size_in_bytes" = 32768 : i64>>} {
   func.func @main(%x: memref<24xf32, "sram">, %y: memref<24xf32, "sram">) {
     // The alignment is that of the memory, 32 bytes, instead of 64.
-    // PLANNED: memref.alloc() {alignment = 32 : i64} : memref<192xi8, "sram">
+    // PLANNED: memref.alloc() {alignment = 32 : i64, tgraph.arena} : memref<192xi8, "sram">
     // PLANNED: arith.constant 96 : index
     %a = memref.alloc() : memref<24xf32, "sram">
     tgraph.negate %x outs(%a) : memref<24xf32, "sram">

@@ -6,7 +6,7 @@
 // CHECK-LABEL: func.func @sound
 // CHECK-COUNT-3: memref.view
 func.func @sound(%a: memref<16xf32>, %b: memref<4xf32>) {
-  %arena = memref.alloc() {alignment = 64 : i64} : memref<192xi8>
+  %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<192xi8>
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %c128 = arith.constant 128 : index
@@ -26,7 +26,7 @@ func.func @sound(%a: memref<16xf32>, %b: memref<4xf32>) {
 // CHECK-LABEL: func.func @two_lives
 // CHECK-COUNT-2: memref.view
 func.func @two_lives(%a: memref<16xf32>) {
-  %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+  %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
   %c0 = arith.constant 0 : index
   %x = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>
   tgraph.negate %a outs(%x) : memref<16xf32>

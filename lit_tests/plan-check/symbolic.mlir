@@ -13,7 +13,7 @@ func.func @main(%x: memref<?xf32> {tgraph.dims = #tgraph.dims<n>},
   %0 = arith.muli %n, %c64 : index
   %c512 = arith.constant 512 : index
   %1 = arith.muli %n, %c512 : index
-  %arena = memref.alloc(%1) {alignment = 64 : i64} : memref<?xi8>
+  %arena = memref.alloc(%1) {alignment = 64 : i64, tgraph.arena} : memref<?xi8>
   %a = memref.view %arena[%c0][%n] : memref<?xi8> to memref<?xf32>
   tgraph.exponential %x outs(%a) : memref<?xf32>
   %b = memref.view %arena[%c256][%n] : memref<?xi8> to memref<?xf32>

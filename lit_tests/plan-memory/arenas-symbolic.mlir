@@ -16,7 +16,7 @@
 // ARGUMENT:         func.return
 // ARGUMENT-LABEL: func.func @calls(
 // ARGUMENT:         %[[BYTES:.*]] = func.call @rows_arena_size(%x, %r)
-// ARGUMENT-NEXT:    %[[FRAME:.*]] = memref.alloc(%[[BYTES]]) {alignment = 64 : i64} : memref<?xi8>
+// ARGUMENT-NEXT:    %[[FRAME:.*]] = memref.alloc(%[[BYTES]]) {alignment = 64 : i64, tgraph.arena} : memref<?xi8>
 // ARGUMENT-NEXT:    func.call @rows(%x, %r, %[[FRAME]])
 // ARGUMENT-NEXT:    memref.dealloc %[[FRAME]]
 func.func private @rows(%x: memref<?xf32>, %r: memref<?xf32>) {

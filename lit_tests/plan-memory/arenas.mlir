@@ -14,9 +14,9 @@
 // ARGUMENT:      func.func @main(
 // ARGUMENT-SAME:     %arena: memref<192xi8> {tgraph.arena = 64 : i64})
 // ARGUMENT:        %a = memref.view %arena[%c128][]
-// ARGUMENT:        %leaf_arena = memref.view %arena[%c0][] : memref<192xi8> to memref<128xi8>
+// ARGUMENT:        %leaf_arena = memref.view %arena[%c0][] {tgraph.arena} : memref<192xi8> to memref<128xi8>
 // ARGUMENT:        func.call @leaf(%x, %a, %leaf_arena)
-// ARGUMENT:        %leaf_arena_1 = memref.view %arena[%c0][] : memref<192xi8> to memref<128xi8>
+// ARGUMENT:        %leaf_arena_1 = memref.view %arena[%c0][] {tgraph.arena} : memref<192xi8> to memref<128xi8>
 // ARGUMENT:        func.call @leaf(%a, %r, %leaf_arena_1)
 // ARGUMENT:      func.func @main_arena_size() -> index {
 // ARGUMENT-NEXT:   %0 = arith.constant 192 : index
@@ -76,12 +76,12 @@ func.func @spaces(%x: memref<32xf32>, %r: memref<16xf32>) {
 // A frame serves one call at a time, so a recursive function allocates its own; in a
 // parallel loop, each iteration allocates the frame of its call.
 // ARGUMENT-LABEL: func.func private @again(%x: memref<16xf32>, %c: i1) {
-// ARGUMENT-NEXT:    memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+// ARGUMENT-NEXT:    memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
 // ARGUMENT-LABEL: func.func private @taken(
 // ARGUMENT-SAME:      %arena: memref<64xi8> {tgraph.arena = 64 : i64})
 // ARGUMENT-LABEL: func.func @root(
 // ARGUMENT:           scf.parallel
-// ARGUMENT:             %[[FRAME:.*]] = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+// ARGUMENT:             %[[FRAME:.*]] = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
 // ARGUMENT-NEXT:        func.call @taken(%x, %[[FRAME]])
 // ARGUMENT-NEXT:        memref.dealloc %[[FRAME]]
 // REMARK: remark: the arena of @again is allocated: the function calls itself
@@ -123,7 +123,7 @@ func.func @root(%x: memref<16xf32>, %c: i1, %n: index) {
 // ARGUMENT:         func.func @within(
 // ARGUMENT-SAME:        %arena: memref<64xi8> {tgraph.arena = 64 : i64})
 // ARGUMENT-LABEL: func.func @named(%x: memref<16xf32>) {
-// ARGUMENT-NEXT:    memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+// ARGUMENT-NEXT:    memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
 // REMARK: remark: the arena of @named is allocated: func.constant refers to the function
 builtin.module @inner {
   func.func @within(%x: memref<16xf32>) {

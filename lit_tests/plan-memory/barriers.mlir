@@ -7,7 +7,7 @@
 // %d is copied during the first product, so it must not lie in the memory of %a or %b,
 // though their last use precedes it in the text. %e may.
 // CHECK-LABEL: func.func @layers
-// CHECK:         %arena = memref.alloc() {alignment = 64 : i64} : memref<256xi8, "L1">
+// CHECK:         %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<256xi8, "L1">
 // CHECK:         %a = memref.view %arena[%c0][]
 // CHECK:         %b = memref.view %arena[%c64][]
 // CHECK:         %c = memref.view %arena[%c128][]
@@ -40,7 +40,7 @@ func.func @layers(%x: memref<8x8xi8, "L3">, %w: memref<8x8xi8, "L3">, %r: memref
 // Each core has a branch with barriers inside. One branch reads %c, which the other
 // writes later in the text. All buffers are live in the whole program.
 // CHECK-LABEL: func.func @cores
-// CHECK:         %arena = memref.alloc() {alignment = 64 : i64} : memref<192xi8, "L1">
+// CHECK:         %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<192xi8, "L1">
 // REMARK:      plan-check: reads of memory that may not be written yet: 2 (memref.copy, linalg.generic)
 // REMARK:      plan-check: barriers of several agents, order not checked: 4 (snax.cluster_sync_op)
 func.func @cores(%copies: i1, %computes: i1, %x: memref<8xi64, "L3">, %r: memref<8xi64, "L3">) {

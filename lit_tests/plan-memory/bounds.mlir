@@ -4,7 +4,7 @@
 // Only the shapes of views depend on the call; the bounds stay for callers.
 // CHECK:      func.func @main
 // CHECK-SAME: attributes {tgraph.bounds = {n = 128 : i64}}
-// CHECK:      %[[ARENA:.*]] = memref.alloc() {alignment = 64 : i64} : memref<33284xi8>
+// CHECK:      %[[ARENA:.*]] = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<33284xi8>
 // CHECK:      memref.view %[[ARENA]][%c0_1][%n] : memref<33284xi8> to memref<?x64xf32>
 // CHECK:      memref.view %[[ARENA]][%{{.*}}][%n] : memref<33284xi8> to memref<?xf32>
 // CHECK:      memref.view %[[ARENA]][%{{.*}}][] : memref<33284xi8> to memref<f32>

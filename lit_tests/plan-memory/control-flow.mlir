@@ -2,7 +2,7 @@
 
 // Buffers of different branches share bytes; so does %b, which one branch never reads.
 // CHECK-LABEL: func.func @branches
-// CHECK-NEXT:    memref.alloc() {alignment = 64 : i64} : memref<128xi8>
+// CHECK-NEXT:    memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<128xi8>
 // CHECK:         scf.if
 // CHECK-NOT:     memref.alloc
 // CHECK-NOT:     memref.dealloc %x

@@ -3,7 +3,7 @@
 // The device's allocator keeps dynamic sizes, with a remark; static ones are planned.
 // CHECK:      remark: memref.alloc is not planned: memref<?x64xf32> has a dynamic size
 // CHECK:      remark: memref.alloc is not planned: memref<?xf32> has a dynamic size
-// CHECK:      %arena = memref.alloc() {alignment = 64 : i64} : memref<4xi8>
+// CHECK:      %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<4xi8>
 // CHECK:      memref.alloc(%n) : memref<?x64xf32>
 // CHECK:      memref.alloc(%n) : memref<?xf32>
 func.func @main(%x: memref<?x64xf32> {tgraph.dims = #tgraph.dims<n>},

@@ -5,7 +5,7 @@
 // elements are, so buffers with it are not planned; all others are.
 
 // CHECK:      func.func @main(%x: memref<16x16xi8, #tsl.tsl<[2, 8] -> (128, 8), [2, 8] -> (64, 1)>, "L1">)
-// CHECK-NEXT:   %arena = memref.alloc() {alignment = 64 : i64} : memref<256xi8, "L1">
+// CHECK-NEXT:   %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<256xi8, "L1">
 // CHECK:        %tiled = memref.alloc() : memref<16x16xi8, #tsl.tsl<[2, 8] -> (128, 8), [2, 8] -> (64, 1)>, "L1">
 // CHECK:        memref.view %arena
 // CHECK-SAME:     to memref<256xi8, "L1">

@@ -5,12 +5,12 @@
 
 // %old is read while %new is written: two slots, one of which holds %first.
 // CHECK-LABEL: func.func @ping_pong
-// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<128xi8>
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<128xi8>
 // CHECK:         %first = memref.view %arena[%[[FIRST:.*]]][] : memref<128xi8> to memref<16xf32>
 // CHECK:         %slot = memref.view %arena[%[[OTHER:.*]]][] : memref<128xi8> to memref<64xi8>
 // CHECK-NEXT:    %slot_1 = memref.view %arena[%[[FIRST]]][] : memref<128xi8> to memref<64xi8>
 // CHECK-NEXT:    scf.for {{.*}} iter_args(%old = %first, %[[A:.*]] = %slot, %[[B:.*]] = %slot_1)
-// CHECK-NEXT:      %new = memref.view %[[A]][%{{.*}}][] : memref<64xi8> to memref<16xf32>
+// CHECK-NEXT:      %new = memref.view %[[A]][%{{.*}}][] {tgraph.buffer} : memref<64xi8> to memref<16xf32>
 // CHECK-NEXT:      tgraph.reverse %old outs(%new)
 // CHECK-NEXT:      scf.yield %new, %[[B]], %[[A]]
 // CHECK-NEXT:    }
@@ -36,14 +36,14 @@ func.func @ping_pong(%n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
 
 // In a loop of cf blocks, the first block has the slots as arguments.
 // CHECK-LABEL: func.func @ping_pong_of_blocks
-// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<128xi8>
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<128xi8>
 // CHECK:         %first = memref.view %arena[%[[FIRST:.*]]][] : memref<128xi8> to memref<16xf32>
 // CHECK:         %slot = memref.view %arena[%[[OTHER:.*]]][] : memref<128xi8> to memref<64xi8>
 // CHECK-NEXT:    %slot_1 = memref.view %arena[%[[FIRST]]][] : memref<128xi8> to memref<64xi8>
 // CHECK-NEXT:    cf.br ^[[HEAD:[a-z0-9]+]](%first, %slot, %slot_1 :
 // CHECK-NEXT:  ^[[HEAD]](%old: memref<16xf32>, %[[A:.*]]: memref<64xi8>, %[[B:.*]]: memref<64xi8>):
 // CHECK-NEXT:    cf.cond_br %c, ^{{.*}}, ^{{.*}}
-// CHECK:         %new = memref.view %[[A]][%{{.*}}][] : memref<64xi8> to memref<16xf32>
+// CHECK:         %new = memref.view %[[A]][%{{.*}}][] {tgraph.buffer} : memref<64xi8> to memref<16xf32>
 // CHECK-NEXT:    tgraph.reverse %old outs(%new)
 // CHECK-NEXT:    cf.br ^[[HEAD]](%new, %[[B]], %[[A]] :
 func.func @ping_pong_of_blocks(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
@@ -67,7 +67,7 @@ func.func @ping_pong_of_blocks(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>
 
 // %old is dead when %new is written: one slot for both.
 // CHECK-LABEL: func.func @one_slot
-// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
 // CHECK:         scf.for {{.*}} iter_args(%old = %first) -> (memref<16xf32>)
 // CHECK:           %new = memref.view %arena
 func.func @one_slot(%n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
@@ -91,7 +91,7 @@ func.func @one_slot(%n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
 
 // %new is computed in place over %old, element by element: one slot for both.
 // CHECK-LABEL: func.func @over_the_one_before
-// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
 // CHECK:         %first = memref.view %arena[%[[AT:.*]]][]
 // CHECK:         scf.for {{.*}} iter_args(%old = %first) -> (memref<16xf32>)
 // CHECK-NEXT:      %new = memref.view %arena[%[[AT]]][]
@@ -116,7 +116,7 @@ func.func @over_the_one_before(%n: index, %in: memref<16xf32>, %out: memref<16xf
 
 // %b is computed in place over %a on one path: one slot for both.
 // CHECK-LABEL: func.func @over_the_other_path
-// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<4096xi8>
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<4096xi8>
 // CHECK:         %a = memref.view %arena[%c0]
 // CHECK:         %b = memref.view %arena[%c0]
 func.func @over_the_other_path(%c: i1, %in: memref<1024xf32>, %out: memref<1024xf32>) {
@@ -139,7 +139,7 @@ func.func @over_the_other_path(%c: i1, %in: memref<1024xf32>, %out: memref<1024x
 
 // Neither buffer has contents before the select: one slot for both.
 // CHECK-LABEL: func.func @one_of_two
-// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
 func.func @one_of_two(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
   %a = memref.alloc() : memref<16xf32>
   %b = memref.alloc() : memref<16xf32>
@@ -155,7 +155,7 @@ func.func @one_of_two(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
 
 // The next iteration may read the buffer that this one selects and writes: two slots.
 // CHECK-LABEL: func.func @one_of_two_again
-// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<128xi8>
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<128xi8>
 func.func @one_of_two_again(%c: memref<?xi1>, %n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -176,7 +176,7 @@ func.func @one_of_two_again(%c: memref<?xi1>, %n: index, %in: memref<16xf32>, %o
 
 // One path frees the buffer and allocates another one.
 // CHECK-LABEL: func.func @one_path
-// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<4096xi8>
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<4096xi8>
 // CHECK:         %a = memref.view %arena[%c0]
 // CHECK:         %b = memref.view %arena[%c0]
 func.func @one_path(%c: i1, %in: memref<1024xf32>, %out: memref<1024xf32>) {
@@ -200,7 +200,7 @@ func.func @one_path(%c: i1, %in: memref<1024xf32>, %out: memref<1024xf32>) {
 
 // Each block allocates the buffer that it forwards.
 // CHECK-LABEL: func.func @blocks
-// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
 func.func @blocks(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
   cf.cond_br %c, ^left, ^right
 ^left:

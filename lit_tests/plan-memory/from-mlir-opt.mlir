@@ -3,7 +3,7 @@
 // RUN: mlir-opt %s --one-shot-bufferize="bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map" --buffer-deallocation-pipeline --canonicalize | plan-opt - -p plan-memory --print-op-generic | mlir-opt | filecheck %s
 
 // CHECK-LABEL: func.func @main
-// CHECK-NEXT:    memref.alloc() {alignment = 64 : i64} : memref<2048xi8>
+// CHECK-NEXT:    memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<2048xi8>
 // CHECK-NOT:     memref.alloc
 // CHECK-COUNT-2: memref.view
 // CHECK-NOT:     memref.alloc

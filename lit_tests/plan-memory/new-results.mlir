@@ -19,7 +19,7 @@ func.func private @exp_twice(%x: memref<16xf32>) -> memref<16xf32> {
 }
 // %a is dead after the call, so %b has its bytes.
 // CHECK-LABEL: func.func @main(
-// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
 // CHECK-NEXT:    %c0 = arith.constant 0 : index
 // CHECK-NEXT:    %a = memref.view %arena[%c0][]
 // CHECK:         %e = func.call @exp_twice(%a)

@@ -30,5 +30,5 @@
 }) : () -> ()
 
 // CHECK-NOT:  remark: memref
-// CHECK:      %arena = memref.alloc() {alignment = 64 : i64} : memref<16xi8>
+// CHECK:      %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<16xi8>
 // CHECK:      memref.view %arena

@@ -15,7 +15,7 @@
 // CHECK-NEXT: %c64 = arith.constant 64 : index
 // CHECK-NEXT: %[[BLOCKS:.*]] = arith.floordivsi %[[PADDED]], %c64 : index
 // CHECK-NEXT: %[[ROUNDED:.*]] = arith.muli %[[BLOCKS]], %c64 : index
-// CHECK:      %[[ARENA:.*]] = memref.alloc(%{{.*}}) {alignment = 64 : i64} : memref<?xi8>
+// CHECK:      %[[ARENA:.*]] = memref.alloc(%{{.*}}) {alignment = 64 : i64, tgraph.arena} : memref<?xi8>
 // CHECK-NEXT: memref.view %[[ARENA]][%c0][%n] : memref<?xi8> to memref<?x64xf32>
 // CHECK:      memref.view %[[ARENA]][%[[A]]][%n] : memref<?xi8> to memref<?xf32>
 // CHECK-NOT:  memref.alloc

@@ -11,7 +11,7 @@
 // CHECK-NEXT:   %0 = arith.maxsi %s, %c1 : index
 // CHECK-NEXT:   %1 = arith.maxsi %k, %c1 : index
 // CHECK:        arith.maxsi %n, %c1 : index
-// CHECK:        %arena = memref.alloc(%{{.*}}) {alignment = 64 : i64} : memref<?xi8>
+// CHECK:        %arena = memref.alloc(%{{.*}}) {alignment = 64 : i64, tgraph.arena} : memref<?xi8>
 // CHECK:        memref.view %arena[%{{.*}}][%n] : memref<?xi8> to memref<?xf32>
 // CHECK:        memref.view %arena[%{{.*}}][%s, %k] : memref<?xi8> to memref<?x?xf32>
 func.func @main(%n: index, %m: i64, %x: memref<4xf32>, %y: memref<?xf32>, %f: f32) {

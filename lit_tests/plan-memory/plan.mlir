@@ -3,7 +3,7 @@
 
 // The third buffer reuses the bytes of the first.
 // CHECK-LABEL: func.func @reuse
-// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<2048xi8, "cpu:0">
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<2048xi8, "cpu:0">
 // CHECK-NEXT:    %c0 = arith.constant 0 : index
 // CHECK-NEXT:    %x = memref.view %arena[%c0][] : memref<2048xi8, "cpu:0"> to memref<256xf32, "cpu:0">
 // CHECK-NEXT:    tgraph.reverse %a
@@ -16,7 +16,7 @@
 // CHECK-NEXT:    memref.dealloc %arena
 // CHECK-NEXT:    func.return
 // NAIVE-LABEL: func.func @reuse
-// NAIVE-NEXT:    %arena = memref.alloc() {alignment = 16 : i64} : memref<3072xi8, "cpu:0">
+// NAIVE-NEXT:    %arena = memref.alloc() {alignment = 16 : i64, tgraph.arena} : memref<3072xi8, "cpu:0">
 func.func @reuse(%a: memref<256xf32, "cpu:0">) {
   %x = memref.alloc() : memref<256xf32, "cpu:0">
   tgraph.reverse %a outs(%x) {dimensions = array<i64: 0>} : memref<256xf32, "cpu:0">
@@ -35,7 +35,7 @@ func.func @reuse(%a: memref<256xf32, "cpu:0">) {
 
 // A view keeps its buffer live: %y must not share bytes with %x.
 // CHECK-LABEL: func.func @views
-// CHECK-NEXT:    memref.alloc() {alignment = 64 : i64} : memref<128xi8>
+// CHECK-NEXT:    memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<128xi8>
 // CHECK-DAG:     %x = memref.view %arena[%[[X:.*]]][]
 // CHECK-DAG:     %y = memref.view %arena[%[[Y:.*]]][]
 // CHECK:         linalg.copy
@@ -56,8 +56,8 @@ func.func @views(%a: memref<16xf32>) {
 
 // Each memory space has an arena; an allocation's own alignment is kept.
 // CHECK-LABEL: func.func @spaces
-// CHECK:         memref.alloc() {alignment = 64 : i64} : memref<64xi8, "cpu:0">
-// CHECK:         memref.alloc() {alignment = 256 : i64} : memref<320xi8, "gpu:0">
+// CHECK:         memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8, "cpu:0">
+// CHECK:         memref.alloc() {alignment = 256 : i64, tgraph.arena} : memref<320xi8, "gpu:0">
 func.func @spaces(%a: memref<16xf32, "cpu:0">) {
   %z = memref.alloc() : memref<16xf32, "gpu:0">
   "memref.copy"(%a, %z) : (memref<16xf32, "cpu:0">, memref<16xf32, "gpu:0">) -> ()
@@ -76,11 +76,11 @@ func.func @spaces(%a: memref<16xf32, "cpu:0">) {
 
 // The program is planned already, so nothing changes.
 // CHECK-LABEL: func.func @planned
-// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
 // CHECK-NOT:     memref.alloc
 // CHECK:         func.return
 func.func @planned(%a: memref<16xf32>) {
-  %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+  %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
   %c0 = arith.constant 0 : index
   %x = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>
   "memref.copy"(%a, %x) : (memref<16xf32>, memref<16xf32>) -> ()

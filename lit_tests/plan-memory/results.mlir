@@ -7,7 +7,7 @@
 // The live range of %x ends before %r is written, so %x lies in %r; %y is read at that
 // write. Offsets of views of %x are relative to %r, as in MLIR.
 // CHECK-LABEL: func.func @before
-// CHECK:      %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+// CHECK:      %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
 // CHECK-NEXT: %x = memref.reinterpret_cast %r to offset: [0], sizes: [16], strides: [1] {tgraph.buffer} : memref<64xf32> to memref<16xf32>
 // CHECK-NEXT: tgraph.negate %a outs(%x)
 // CHECK:      %y = memref.view %arena[%c0][]

@@ -3,7 +3,7 @@
 // In program order %b could reuse the bytes of %a, but nothing orders the streams; %c,
 // in the stream of %a, can reuse them.
 // CHECK-LABEL: func.func @f
-// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<128xi8>
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<128xi8>
 // CHECK-DAG:     %a = memref.view %arena[%[[A:.*]]][]
 // CHECK-DAG:     %c = memref.view %arena[%[[A]]][]
 // CHECK:         func.return

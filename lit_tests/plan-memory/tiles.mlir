@@ -4,7 +4,7 @@
 // CHECK:      1 arena, 2 buffers checked
 // CHECK-NOT:  not proved
 // CHECK:      func.func @main
-// CHECK:        %arena = memref.alloc() {alignment = 64 : i64} : memref<640xi8>
+// CHECK:        %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<640xi8>
 // CHECK:        scf.for
 // CHECK:          %size = {{.*}}affine.min
 // CHECK:          %row = memref.view %arena[%c512][] : memref<640xi8> to memref<32xf32>

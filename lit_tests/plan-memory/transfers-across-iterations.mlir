@@ -4,7 +4,7 @@
 // across the end of the iteration, until the wait: two slots rotate, and the data from
 // before the loop is in the slot that is written last.
 
-// CHECK: %arena = memref.alloc() {alignment = 64 : i64} : memref<512xi8, "sram">
+// CHECK: %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<512xi8, "sram">
 // CHECK: %first = memref.view %arena[%[[ZERO:.*]]][]
 // CHECK: "memref.dma_start"(%x0, %c0, %first,
 // CHECK: %slot = memref.view %arena[%c256][]

@@ -4,7 +4,7 @@
 
 // CHECK:         remark: plan-check: 1 arena, 2 buffers checked
 // CHECK-LABEL:   func.func @dma
-// CHECK:         memref.alloc() {alignment = 64 : i64} : memref<128xi8>
+// CHECK:         memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<128xi8>
 // CHECK:         "memref.dma_start"(%a, %c0, %c0, %far, %c0, %n, %tag, %c0) : (memref<4x4xf32>, index, index, memref<16xf32, 1 : i64>, index, index, memref<1xi32>, index) -> ()
 // CHECK:         "memref.dma_wait"(%tag, %c0, %n) : (memref<1xi32>, index, index) -> ()
 func.func @dma(%x: memref<4x4xf32>, %y: memref<4x4xf32>, %far: memref<16xf32, 1>) {

@@ -97,9 +97,9 @@ func.func @never_freed(%in: memref<16xf32>, %out: memref<16xf32>) {
 
 // Forwarded by a loop that frees nothing: two slots, which rotate.
 // CHECK-LABEL: func.func @replaced_without_dealloc
-// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<128xi8>
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<128xi8>
 // CHECK:         scf.for
-// CHECK-NEXT:      %y = memref.view %{{[0-9]+}}[{{.*}}][] : memref<64xi8> to memref<16xf32>
+// CHECK-NEXT:      %y = memref.view %{{[0-9]+}}[{{.*}}][] {tgraph.buffer} : memref<64xi8> to memref<16xf32>
 func.func @replaced_without_dealloc(%n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

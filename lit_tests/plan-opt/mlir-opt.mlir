@@ -4,7 +4,7 @@
 // RUN: plan-opt %s --pass-pipeline='builtin.module(func.func(canonicalize, cse), plan-memory{alignment=256})' | filecheck %s
 // RUN: not plan-opt %s --pass-pipeline='builtin.module(plan-memry)' 2>&1 | filecheck %s --check-prefix=UNKNOWN
 
-// CHECK:         %arena = memref.alloc() {alignment = 256 : i64}
+// CHECK:         %arena = memref.alloc() {alignment = 256 : i64, tgraph.arena}
 // CHECK-NOT:     arith.addi
 // UNKNOWN:       plan-opt: error: unknown pass 'plan-memry'; did you mean 'plan-memory'?
 func.func @f(%x: memref<16xf32>, %i: index) {

@@ -6,9 +6,9 @@
 // RUN: not plan-opt %s -p 'tgraph-rematerialize{budget=0}' 2>&1 | filecheck %s --check-prefix=ZERO
 
 // 61 is prime, so tiles can only be single rows.
-// CHECK: memref.alloc() {alignment = 64 : i64} : memref<29796xi8, "cpu:0">
+// CHECK: memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<29796xi8, "cpu:0">
 // CHECK: tgraph.recomputed
-// HIGH:  memref.alloc() {alignment = 64 : i64} : memref<29796xi8, "cpu:0">
+// HIGH:  memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<29796xi8, "cpu:0">
 
 // The last product needs all of %a in any order, but only rows of its other operands.
 // ERROR:      error: the arena on cpu:0 takes 15428 bytes, 3428 more than the budget of 12000

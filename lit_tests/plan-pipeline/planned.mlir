@@ -5,7 +5,7 @@
 // CHECK-LABEL: func.func @planned
 // CHECK-COUNT-3: memref.view %arena[%c0][]
 func.func @planned(%a: memref<16xf32>) {
-  %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+  %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
   %c0 = arith.constant 0 : index
   %x = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>
   tgraph.negate %a outs(%x) : memref<16xf32>

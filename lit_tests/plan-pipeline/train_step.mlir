@@ -3,7 +3,7 @@
 
 // CHECK-LABEL: func.func @main
 // CHECK-SAME:    %w: memref<4x8xf32, "cpu:0"> {tgraph.result = 0 : i32, tgraph.variable}
-// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8, "cpu:0">
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8, "cpu:0">
 // CHECK-NEXT:    %c0 = arith.constant 0 : index
 // CHECK-NEXT:    %relu = memref.view %arena[%c0][] : memref<64xi8, "cpu:0"> to memref<2x8xf32, "cpu:0">
 // CHECK-NEXT:    tgraph.fusion({{.*}}) outs(%relu)

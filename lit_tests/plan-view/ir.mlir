@@ -4,7 +4,7 @@
 // RUN: filecheck %s --check-prefix=TRACE < %t.trace
 
 func.func @f(%a: memref<4x4xf32, "cpu:0">) {
-  %arena = memref.alloc() {alignment = 64 : i64} : memref<128xi8, "cpu:0">
+  %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<128xi8, "cpu:0">
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %x = memref.view %arena[%c0][] : memref<128xi8, "cpu:0"> to memref<4x4xf32, "cpu:0">

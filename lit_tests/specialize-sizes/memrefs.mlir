@@ -4,7 +4,7 @@
 // unit of alignment for the 3 * 4 bytes of %b, then %c. No arithmetic is left.
 // CHECK:      func.func @main(%x: memref<3x64xf32>, %r: memref<3x64xf32> {tgraph.result = 0 : i32}) {
 // CHECK-NOT:  memref.dim
-// CHECK:      memref.alloc() {alignment = 64 : i64} : memref<836xi8>
+// CHECK:      memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<836xi8>
 // CHECK-NEXT: memref.view %arena[%c0][] : memref<836xi8> to memref<3x64xf32>
 // CHECK:      memref.view %arena[%{{.*}}][] : memref<836xi8> to memref<3xf32>
 // CHECK:      memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [3, 64], strides: [0, 0]

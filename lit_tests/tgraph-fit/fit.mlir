@@ -12,8 +12,8 @@
 // AGAIN: remark: the candidate 'loops over tiles of 8192 bytes' meets the budget of 32768 bytes with 30340 (+{{.*}}% estimated time); also tried: larger groups 44708, fusion and order 44708, tiles 44708, cheap recomputation 44708, {{.*}}, recomputation 44708
 
 // MOVED: remark: the candidate 'copies to cpu:1' meets the budget of 32768 bytes with 29796 (+{{.*}}% estimated time); also tried: {{.*}}, recomputation 44708
-// MOVED-DAG: memref.alloc() {alignment = 64 : i64} : memref<29796xi8, "cpu:0">
-// MOVED-DAG: memref.alloc() {alignment = 64 : i64} : memref<14884xi8, "cpu:1">
+// MOVED-DAG: memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<29796xi8, "cpu:0">
+// MOVED-DAG: memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<14884xi8, "cpu:1">
 
 // ERROR: error: the arena on cpu:0 takes 29796 bytes, 9796 more than the budget of 20000
 func.func @main(%v: !tgraph.variable<tensor<61x61xf32>>, %w: tensor<61x61xf32>) -> tensor<61x61xf32> {

@@ -14,7 +14,7 @@
 
 // The default sequence recomputes them, too: two values live at once instead of three.
 // PLANNED-LABEL: func.func @late_reader
-// PLANNED:         memref.alloc() {alignment = 64 : i64} : memref<524288xi8, "cpu:0">
+// PLANNED:         memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<524288xi8, "cpu:0">
 
 // NOTHING-NOT: recomputed
 func.func @late_reader(%x: tensor<256x256xf32>, %w: tensor<256x256xf32>) -> tensor<256x256xf32> {

@@ -2,7 +2,7 @@
 
 // %x is recomputed for its second reader, in the bytes of %y; products are not, because
 // their time is not known.
-// CHECK:      %arena = memref.alloc() {alignment = 64 : i64} : memref<131072xi8>
+// CHECK:      %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<131072xi8>
 // CHECK:      linalg.add ins(%a, %c : {{.*}}) outs(%x : {{.*}})
 // CHECK:      linalg.sub
 // CHECK:      linalg.add ins(%a, %c : {{.*}}) outs(%x_1 : {{.*}} {tgraph.recomputed}

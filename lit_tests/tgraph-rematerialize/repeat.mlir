@@ -17,7 +17,7 @@
 
 // cse and fusion keep the repeated operation, down to the arena.
 // PLANNED-LABEL: func.func @late_reader
-// PLANNED:         memref.alloc() {alignment = 64 : i64} : memref<32768xi8, "cpu:0">
+// PLANNED:         memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<32768xi8, "cpu:0">
 // PLANNED:         tgraph.exponential
 // PLANNED:         tgraph.exponential {{.*}}tgraph.recomputed
 

@@ -1,11 +1,12 @@
 """`plan-check`: proves from the IR alone that the plan of the arenas is sound.
 
 The pass takes level 3. It shares no code with the planner: neither the liveness
-analysis nor the placement of buffers. An arena is any memory that a `memref.view`
-refers to, in any block: the result of `memref.alloc` or `memref.alloca`, an argument, a
-global, or an address (checking/memories.py). Results, variables, and donated arguments
-that contain buffers are checked like arenas (checking/caller_pools.py). The pass
-proves:
+analysis nor the placement of buffers. An arena is memory that `tgraph.arena` marks, in
+any block: the result of `memref.alloc` or `memref.alloca`, an argument, a global, or an
+address (checking/memories.py). Each `memref.view` of an arena is a separate buffer.
+Views of other memory may overlap. For the plans of others, the option `unmarked` makes
+all memory with a `memref.view` an arena. Results, variables, and donated arguments that
+contain buffers are checked like arenas (checking/caller_pools.py). The pass proves:
 
  * Each buffer has a known offset, is aligned as its arena and its elements require, and
    lies within the arena. Each view of a buffer lies within the buffer
@@ -33,7 +34,7 @@ proves:
    element. This applies to one buffer and to two buffers at the same address
    (checking/operands.py).
  * The result of a call may be any memref that the call passes, unless every return of
-   the called function returns an allocation (checking/effects.py).
+   the called function returns an allocation, or one of several (checking/effects.py).
  * An arena that the function does not allocate has the properties that it declares
    (checking/arenas.py): all calls of the module pass memory of its type and alignment
    that no other operand shares, the size function returns its bytes, its global has its
@@ -58,7 +59,7 @@ and that the indices of `memref.load` and `memref.store` are in bounds.
 Needs: level 3.
 Leaves: the same. A remark counts the arenas and buffers that were checked, even if
 there are none. The first fault raises `LocatedError`.
-Does not: check values, or memory without views.
+Does not: check values, or memory that is no arena.
 """
 
 from collections.abc import Sized
@@ -77,14 +78,18 @@ class PlanCheck(ModulePass):
     """Checks the arenas of all functions, and changes nothing.
 
     report: whether a remark counts the arenas and buffers that were checked.
+    unmarked: whether all memory with a `memref.view` is an arena, not only what
+        `tgraph.arena` marks.
     """
 
     name = "plan-check"
 
     report: bool = True
+    unmarked: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        arenas = [pool for pool in check_plan(op) if pool.argument is None]
+        pools = check_plan(op, unmarked=self.unmarked)
+        arenas = [pool for pool in pools if pool.argument is None]
         if not self.report:
             return
         buffers = {buffer.value for arena in arenas for buffer in arena.buffers}

@@ -4,7 +4,8 @@
     ...
     memref.dealloc %0 : memref<4x8xf32, "cpu:0">
 
-    %arena = memref.alloc() {alignment = 64 : i64} : memref<256xi8, "cpu:0">
+    %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena}
+           : memref<256xi8, "cpu:0">
     %c128 = arith.constant 128 : index
     ...
     %0 = memref.view %arena[%c128][]
@@ -42,8 +43,9 @@ the arenas of its callers, in bytes that are not live during the call. There is 
 arena for the call tree, unless the function calls itself.
 
 The result of a call counts as other memory than its arguments if every return of the
-called function returns an allocation of that function, or of a function that it calls
-(analysis/calls.py). A result of a recursive function may be an argument.
+called function returns an allocation of that function, or of a function that it calls,
+or one of several of these (analysis/calls.py). A result of a recursive function may be
+an argument.
 
 It is an error if a program certainly frees a buffer twice, or uses it after it is
 freed. If this happens only on some paths, the pass emits a remark (analysis/frees.py).
@@ -73,6 +75,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     NoneAttr,
     TensorType,
+    UnitAttr,
     i8,
     i64,
 )
@@ -91,7 +94,7 @@ from ...analysis.references import MOST_SLOTS, before, loops_around
 from ...analysis.sizes import SizeReader, argument_bytes
 from ...checking.plan_check import check_plan
 from ...dialects.diagnostics import LocatedError, remark
-from ...dialects.memory import ALIGNMENT
+from ...dialects.memory import ALIGNMENT, ARENA, BUFFER
 from ...dialects.sizes.dims import BOUNDS, DIMS, HINTS
 from ...dialects.sizes.intervals import interval
 from ...dialects.sizes.symbolic import (
@@ -368,6 +371,7 @@ def _rewrite(
     """Replaces the allocations in `slots` by views of a new arena, at `offsets`."""
     alignment = max(slot.alignment for slot in slots)
     arena = memref.AllocOp((), (), type, IntegerAttr(alignment, 64))
+    arena.attributes[ARENA] = UnitAttr()
     arena.memref.name_hint = "arena"
     constants = _Constants(func)
 
@@ -403,7 +407,10 @@ def _rewrite(
             source = carry(allocation, [each.result for each in views])
             zero = constants.before(alloc, 0)
             made = memref.ViewOp(source, zero, alloc.dynamic_sizes, given)
+            made.attributes[BUFFER] = UnitAttr()
         made.location = alloc.location
+        if ARENA in alloc.attributes:  # the frame of a callee
+            made.attributes[ARENA] = UnitAttr()
         Rewriter.replace_op(alloc, made)
     Rewriter.insert_op(arena, InsertPoint.at_start(func.body.blocks[0]))
     _free(func, arena, list(places))

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from .. import driver, rewrites
-from ..options import EFFORTS, MemoryOptions, Placing, PlanOptions
+from ..options import EFFORTS, MemoryOptions, Packing, Placing, PlanOptions
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class PlanPipeline(ModulePass, PlanOptions):
             TGraphEliminateAssigns(),
             TGraphFuse(),
             TGraphSinkConcatenations(),
-            TGraphSchedule(EFFORTS[self.effort], alignment=self.alignment),
+            TGraphSchedule(EFFORTS[self.effort], **self.shared(Packing)),
         ]
         if self.streams == 1:
             passes += [

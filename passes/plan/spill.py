@@ -89,8 +89,9 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...analysis.allocations import Allocation, has_plan
-from ...analysis.control_flow import LOOPS, ControlFlow
+from ...analysis.control_flow import ControlFlow
 from ...analysis.cost import repetitions
+from ...analysis.forwarding import LOOPS
 from ...analysis.liveness import buffer_of, merged, without
 from ...analysis.loops import ITERATIONS
 from ...analysis.residents import (

@@ -48,7 +48,7 @@ from xdsl.passes import ModulePass
 
 from ...analysis.functions import tensor_functions
 from ...dialects.diagnostics import remark
-from ..options import Budget, Placing, TimeLimit, check_offload
+from ..options import Budget, Packing, Placing, TimeLimit, check_offload
 from .eliminate_assigns import TGraphEliminateAssigns
 from .fuse import TGraphFuse
 from .offload import TGraphOffload
@@ -265,7 +265,7 @@ class Lowerings:
                 TGraphEliminateAssigns(),
                 TGraphFuse(mode, keep_peak=keep_peak),
                 TGraphSinkConcatenations(),
-                TGraphSchedule(fit.effort, alignment=fit.alignment),
+                TGraphSchedule(fit.effort, **fit.shared(Packing)),
             ]
 
         given, order, tiled = "", ORDERED, "tiles"
@@ -279,7 +279,7 @@ class Lowerings:
             ("cheap recomputation", tiled if fit.tiles else order, [masks, again])
         )
         if fit.effort < LONG_EFFORT:
-            longer = TGraphSchedule(LONG_EFFORT, alignment=fit.alignment)
+            longer = TGraphSchedule(LONG_EFFORT, **fit.shared(Packing))
             ways.append(("a longer search", order, [longer, *tiling]))
         for mode, what in (("nnvm", "smaller groups"), ("none", "no groups")):
             ways.append((what, given, [*ordered(mode), *tiling]))

@@ -68,7 +68,7 @@ from ...dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, IotaOp, Res
 from ...dialects.tgraph.structure import FusionOp
 from .. import driver
 from ..optional import OptionalPass
-from ..options import Placing
+from ..options import Packing, Placing
 from .eliminate_assigns import TGraphEliminateAssigns
 from .fuse import TGraphFuse
 from .schedule import TGraphSchedule
@@ -118,7 +118,7 @@ class TGraphPackMasks(OptionalPass, Placing):
         again = [
             TGraphEliminateAssigns(),
             TGraphFuse(),
-            TGraphSchedule(alignment=self.alignment),
+            TGraphSchedule(**self.shared(Packing)),
         ]
         with held_back():
             driver.run(ctx, module, again, verify=False)

@@ -12,9 +12,10 @@
 
 The pass counts live bytes per device, as tgraph-bufferize will store them
 (`analysis/storage`). It adopts a new order only if the order lowers the peak of at
-least one device and raises that of none. It reorders the bodies of loops and branches
-as well, innermost first; a new order there must not raise the peak of the whole
-function.
+least one device and raises that of none, and if the bytes beside those that plan-memory
+places in the memory of results do not grow either. It reorders the bodies of loops and
+branches as well, innermost first; a new order there must not raise the peak of the
+whole function.
 
 If several devices run in parallel, a new order may take longer, because devices wait
 for one another. `max-slowdown` limits this. The pass estimates time from types, and
@@ -29,33 +30,32 @@ what is stored.
 Leaves: level 1 with the same operations. Reads and writes of each variable keep their
 order.
 Does not: change what is computed; reorder functions whose operations have streams,
-because streams determine when operations run; or count the memory of results, which
-plan-memory reuses. An arena may therefore grow although fewer bytes are live, as long
-as the bytes are few beside those of the results.
+because streams determine when operations run.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation
 
 from ...analysis.caching import cached_by
 from ...analysis.cost import times
 from ...analysis.dependencies import queue_of
 from ...analysis.functions import blocks_within, tensor_functions
 from ...analysis.memory_graph import MemoryGraph, memory_graph
+from ...analysis.storage import peaks, storage_of
 from ...dialects.tgraph.shaping import DeviceCopyOp
 from ...planning.scheduling import TaskGraph, makespan, mixtures, schedule
 from ..optional import OptionalPass
-from ..options import Aligned
+from ..options import Packing
 from .shared.fitting import live_bytes
 from .shared.streams import has_streams
 
 
 @dataclass(frozen=True)
-class TGraphSchedule(OptionalPass, Aligned):
+class TGraphSchedule(OptionalPass, Packing):
     """Reorders operations to lower the peak of live bytes.
 
     effort: how long to search; 0 for list scheduling only, 1 for about a second.
@@ -81,23 +81,42 @@ class TGraphSchedule(OptionalPass, Aligned):
         for func, block in tensor_functions(op, with_scalars=True):
             if has_streams(func, "not reordered"):
                 continue
-            blocks = list(blocks_within(block))[::-1]
-            peak = live_bytes(block, self.alignment) if len(blocks) > 1 else 0
-            graphs = [graph for inner in blocks if (graph := self._reordered(inner))]
-            if len(blocks) == 1 or not graphs:
+            blocks = list(blocks_within(block))
+            given = [list(inner.ops) for inner in blocks]
+            self._reorder_all(block)
+            found = [list(inner.ops) for inner in blocks]
+            if found == given or not self.reuse_outputs:
                 continue
-            # The graph of a block does not know what other blocks store.
-            if live_bytes(block, self.alignment) <= peak:
+            new = self._beside_outputs(block)
+            _put(blocks, given)
+            old = self._beside_outputs(block)
+            if all(bytes <= old.get(device, 0) for device, bytes in new.items()):
+                _put(blocks, found)
+
+    def _beside_outputs(self, block: Block) -> Mapping[str | None, int]:
+        """The peak of live bytes on each device without the memory of outputs."""
+        return peaks(storage_of(block), self.alignment, reuse_outputs=True)
+
+    def _reorder_all(self, block: Block) -> None:
+        """Reorders the block of a function, and those of the loops and branches in it,
+        to lower the peak of live bytes."""
+        blocks = list(blocks_within(block))[::-1]
+        peak = live_bytes(block, self.alignment) if len(blocks) > 1 else 0
+        graphs = [graph for inner in blocks if (graph := self._reordered(inner))]
+        if len(blocks) == 1 or not graphs:
+            return
+        # The graph of a block does not know what other blocks store.
+        if live_bytes(block, self.alignment) <= peak:
+            return
+        for graph in graphs:
+            graph.reorder(range(len(graph.ops)))
+        for inner in blocks:
+            if (graph := self._reordered(inner)) is None:
                 continue
-            for graph in graphs:
+            if (new := live_bytes(block, self.alignment)) > peak:
                 graph.reorder(range(len(graph.ops)))
-            for inner in blocks:
-                if (graph := self._reordered(inner)) is None:
-                    continue
-                if (new := live_bytes(block, self.alignment)) > peak:
-                    graph.reorder(range(len(graph.ops)))
-                else:
-                    peak = new
+            else:
+                peak = new
 
     def _reordered(self, block: Block) -> MemoryGraph | None:
         """Reorders a block. Returns its graph, or None if the order is unchanged."""
@@ -107,6 +126,14 @@ class TGraphSchedule(OptionalPass, Aligned):
             return None
         graph.reorder(order)
         return graph
+
+
+def _put(blocks: Sequence[Block], orders: Sequence[Sequence[Operation]]) -> None:
+    """Puts the operations of blocks into the given orders."""
+    for block, ops in zip(blocks, orders, strict=True):
+        for op in ops:
+            op.detach()
+            block.add_op(op)
 
 
 def _scheduled(
@@ -119,7 +146,7 @@ def _scheduled(
         graphs.append(TaskGraph(memory.tasks, totals, memory.kept))
     best: Sequence[int] | None = None
     given = range(len(memory.ops))
-    before = peaks = memory.peaks(given)
+    before = lowest = memory.peaks(given)
     is_fast = _limit(memory, max_slowdown)
     for graph in graphs:
         found = _found(graph, effort)
@@ -127,8 +154,8 @@ def _scheduled(
         for order in orders:
             new = memory.peaks(order)
             is_above = any(new[device] > before[device] for device in before)
-            if not is_above and sum(new.values()) < sum(peaks.values()):
-                best, peaks = order, new
+            if not is_above and sum(new.values()) < sum(lowest.values()):
+                best, lowest = order, new
     return best
 
 

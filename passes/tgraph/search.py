@@ -36,7 +36,7 @@ from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import TILES
 from ...dialects.tgraph.differentiation import RECOMPUTED
 from ...support.remarks import PROGRESS
-from ..options import Placing, TimeLimit
+from ..options import Packing, Placing, TimeLimit
 from .eliminate_assigns import TGraphEliminateAssigns
 from .fuse import TGraphFuse
 from .pack_masks import TGraphPackMasks
@@ -106,7 +106,7 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
             ),
             "concatenations": (TGraphSinkConcatenations(),),
             "order": tuple(
-                TGraphSchedule(effort, alignment=self.alignment)
+                TGraphSchedule(effort, **self.shared(Packing))
                 for effort in (0.2, 2.0, 10.0)
             ),
         }

@@ -112,7 +112,7 @@ from ...dialects.diagnostics import held_back, remark
 from ...dialects.tgraph.base import TILES, value_bytes
 from .. import driver
 from ..optional import OptionalPass
-from ..options import Budget, Placing
+from ..options import Budget, Packing, Placing
 from .concatenate_in_place import lowest
 from .eliminate_assigns import TGraphEliminateAssigns
 from .fuse import TGraphFuse
@@ -307,7 +307,7 @@ class TGraphTile(OptionalPass, Placing):
             passes = [
                 TGraphEliminateAssigns(),
                 TGraphFuse(),
-                TGraphSchedule(self.effort, alignment=self.alignment),
+                TGraphSchedule(self.effort, **self.shared(Packing)),
             ]
             with held_back():
                 driver.run(ctx, module, passes, verify=False)

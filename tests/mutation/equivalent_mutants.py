@@ -149,21 +149,19 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "one more",
         ): "only empty buffers are below each other, and share nothing",
     },
-    "analysis/control_flow.py": {
+    "analysis/forwarding.py": {
         (
-            "if op.regions and (name := name_of(op)) in _STRUCTURED:",
+            "return bool(op.regions) and name_of(op) in _STRUCTURED",
             "without part 0",
         ): _FASTER,
+    },
+    "analysis/control_flow.py": {
         (
             "if last is not None and not last.successors:",
             "without part 0",
         ): _GUARD,
     },
     "analysis/allocations.py": {
-        (
-            "if lives_on and over:  # live until it is freed, in spite of overwrites",
-            "without part 1",
-        ): _GUARD,
         (
             "yield from (r for r in op.results if is_memref(r) and not only_moves(op))",
             "without part 0",
@@ -172,14 +170,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "accesses[step] = accesses.get(step, True) and is_whole",
             "without part 0",
         ): "what is followed first is the memory itself, later only views",
-        (
-            "if last is None or flow.step[op] > flow.step[last]:",
-            "compare",
-        ): "it is the last one already",
-        (
-            "return outer is not None and flow.step[outer] < flow.step[last]",
-            "compare",
-        ): "what frees it is understood",
     },
     "passes/plan/placement/output_reuse.py": {
         (

@@ -92,6 +92,10 @@ TESTS = {
         "tests/test_control_flow.py",
         "tests/test_allocations.py",
     ),
+    "analysis/forwarding.py": (
+        "tests/test_control_flow.py",
+        "tests/test_allocations.py",
+    ),
     "analysis/allocations.py": ("tests/test_allocations.py",),
     "passes/plan/placement/output_reuse.py": ("tests/test_output_reuse.py",),
     "analysis/dependencies.py": ("tests/test_dependencies.py",),

@@ -7,6 +7,10 @@ BYTES = "memref<64xi8>"
 TURN = "(d0) -> (15 - d0)"
 
 
+def next_slot(type: str = BYTES) -> str:
+    return f"%now = memref.view %s0[%c0][] {{tgraph.buffer}} : {type} to {M}"
+
+
 def slots(*places: str, type: str = BYTES) -> str:
     return lines(*(view(f"slot{n}", at, type) for n, at in enumerate(places)))
 
@@ -26,7 +30,7 @@ def rotating(
         *(arena(), view("first", first), copy("x", "first"), slots(*places, type=type)),
         f"%last:{len(places) + 1} = scf.for %t = %c0 to %n step %c1 iter_args("
         f"%was = %first{carried}) -> ({types}) {{",
-        *(view("now", of="s0", arena=type), *body),
+        *(next_slot(type), *body),
         *(f"scf.yield %now, {passed} : {types}", "}", after),
         f'"memref.copy"(%last#0, %y) : ({M}, {M}) -> ()',
         free(),
@@ -88,7 +92,7 @@ def in_two_loops(started: str = "%t0, %t1", passed: str = "%end#1, %end#2") -> s
         f"%begin = %first, %t0 = %slot0, %t1 = %slot1) -> ({types}) {{",
         "%end:3 = scf.for %t = %c0 to %n step %c1 iter_args("
         f"%was = %begin, {', '.join(values)}) -> ({types}) {{",
-        *(view("now", of="s0", arena=BYTES), STEP),
+        *(next_slot(), STEP),
         f"scf.yield %now, %s1, %s0 : {types}\n}}",
         f"scf.yield %end#0, {passed} : {types}\n}}",
         f'"memref.copy"(%last#0, %y) : ({M}, {M}) -> ()',
@@ -120,7 +124,7 @@ def of_three(*places: str, passed: str = "%s1, %s2, %s0") -> str:
         f"%last:5 = scf.for %t = %c0 to %n step %c1 iter_args(%was = %first, "
         "%older = %second, %s0 = %slot0, %s1 = %slot1, %s2 = %slot2) "
         f"-> ({types}) {{",
-        *(view("now", of="s0", arena=BYTES), STEP),
+        *(next_slot(), STEP),
         copy("older", "z"),
         f"scf.yield %now, %was, {passed} : {types}\n}}",
         f'"memref.copy"(%last#0, %y) : ({M}, {M}) -> ()',
@@ -163,7 +167,7 @@ def slots_of_a_while_that_are_not_swapped(passed: str) -> str:
         "%more = arith.cmpi slt, %i, %n : index",
         f"scf.condition(%more) %i, %o, %a, %b : {types}",
         f"}} do {{\n^bb0(%j: index, %was: {M}, %s0: {BYTES}, %s1: {BYTES}):",
-        *(view("now", of="s0", arena=BYTES), STEP),
+        *(next_slot(), STEP),
         "%next = arith.addi %j, %c1 : index",
         f"scf.yield %next, %now, {passed} : {types}\n}}",
         f'"memref.copy"(%last#1, %y) : ({M}, {M}) -> ()',
@@ -179,7 +183,7 @@ def in_blocks(passed: str = "%s1, %s0", begin: str = "%slot0, %slot1") -> str:
         f"^head(%i: index, %was: {M}, %s0: {BYTES}, %s1: {BYTES}):",
         "%more = arith.cmpi slt, %i, %n : index",
         "cf.cond_br %more, ^body, ^end",
-        *("^body:", view("now", of="s0", arena=BYTES), STEP),
+        *("^body:", next_slot(), STEP),
         "%next = arith.addi %i, %c1 : index",
         f"cf.br ^head(%next, %now, {passed} : {types})",
         *("^end:", copy("was", "y"), free()),

@@ -57,7 +57,7 @@ def files(folder: Path) -> None:
         "  %0 = linalg.abs ins(%a : tensor<4xf32>) outs(%e : tensor<4xf32>) -> "
         "tensor<4xf32>\n  func.return %0 : tensor<4xf32>\n}\n",
         "planned.mlir": "func.func @main(%x: memref<16xf32>) {\n"
-        "  %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>\n"
+        "  %arena = memref.alloc() {tgraph.arena} : memref<64xi8>\n"
         "  %c0 = arith.constant 0 : index\n"
         "  %a = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>\n"
         '  "memref.copy"(%x, %a) : (memref<16xf32>, memref<16xf32>) -> ()\n'

@@ -32,7 +32,7 @@ def remarks(text: str, report: bool = True) -> list[str]:
     REMARKS.addHandler(listener)
     REMARKS.setLevel(logging.INFO)
     try:
-        PlanCheck(report).apply(tensorplan.context(), parsed(text))
+        PlanCheck(report, unmarked=True).apply(tensorplan.context(), parsed(text))
     finally:
         REMARKS.removeHandler(listener)
         REMARKS.setLevel(level)
@@ -46,7 +46,7 @@ def unproved(text: str) -> list[str]:
 
 
 def pools(text: str) -> list[PlannedPool]:
-    return check_plan(parsed(text))
+    return check_plan(parsed(text), unmarked=True)
 
 
 def placements(text: str) -> list[list[tuple[str, int, int]]]:
@@ -57,7 +57,7 @@ def placements(text: str) -> list[list[tuple[str, int, int]]]:
 def refused(text: str, message: str) -> None:
     """Asserts that plan-check rejects the program with an error matching `message`."""
     with pytest.raises(LocatedError, match=message):
-        check_plan(parsed(text))
+        check_plan(parsed(text), unmarked=True)
 
 
 def value(text: str, name: str = "v") -> SSAValue:

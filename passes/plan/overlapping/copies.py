@@ -10,8 +10,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ....analysis.calls import Calls
-from ....analysis.control_flow import ControlFlow, moves
+from ....analysis.control_flow import ControlFlow
 from ....analysis.cost import repetitions, time
+from ....analysis.forwarding import moves
 from ....dialects.memory import (
     asynchronous,
     dma_start,

@@ -328,6 +328,7 @@ def _lend(
     for number, (type, alignment) in enumerate(zip(types, alignments, strict=True)):
         given = [counts[number]] if DYNAMIC_INDEX in type.get_shape() else []
         frame = memref.AllocOp(given, (), type, IntegerAttr(alignment, 64))
+        frame.attributes[ARENA] = UnitAttr()
         frame.memref.name_hint = f"{call.callee.string_value()}_arena"
         frame.location = call.location
         Rewriter.insert_op(frame, InsertPoint.before(call))

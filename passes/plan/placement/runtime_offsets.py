@@ -19,12 +19,13 @@ order. This module takes the order from any strategy, even if no tree can expres
 from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, i8
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, UnitAttr, i8
 from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ....analysis.allocations import Allocation
 from ....analysis.sizes import SizeReader, SizeWriter, compute_first
+from ....dialects.memory import ARENA
 from ....dialects.sizes.dims import static
 from ....dialects.sizes.symbolic import Size, names_in, round_up
 from ....planning import Buffer
@@ -80,6 +81,7 @@ def place(
         MemRefType(i8, static([size]), NoneAttr(), space),
         IntegerAttr(alignment, 64),
     )
+    arena.attributes[ARENA] = UnitAttr()
     arena.memref.name_hint = "arena"
     for op in (*writer.ops, arena):
         Rewriter.insert_op(op, InsertPoint.before(first))
@@ -88,6 +90,8 @@ def place(
         type = alloc.memref.type
         view = memref.ViewOp(arena.memref, value, alloc.dynamic_sizes, type)
         view.location = alloc.location
+        if ARENA in alloc.attributes:  # the frame of a callee
+            view.attributes[ARENA] = UnitAttr()
         Rewriter.replace_op(alloc, view)
     return arena
 

@@ -45,7 +45,8 @@ from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ....analysis.allocations import Allocation
-from ....analysis.control_flow import BlockLoop, ControlFlow, pass_to
+from ....analysis.control_flow import BlockLoop, ControlFlow
+from ....analysis.forwarding import pass_to
 from ....analysis.liveness import for_all_agents, live_steps, merged, without
 from ....analysis.overwriting import interfere
 from ....analysis.references import (

@@ -47,8 +47,9 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ....analysis.allocations import Allocation, erase_deallocs
-from ....analysis.control_flow import LOOPS, ControlFlow, moves
+from ....analysis.control_flow import ControlFlow
 from ....analysis.cost import repetitions
+from ....analysis.forwarding import LOOPS, moves
 from ....analysis.liveness import merged
 from ....analysis.overwriting import interfere
 from ....dialects.diagnostics import name_of, remark
