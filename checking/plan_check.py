@@ -1,7 +1,7 @@
 """The checks of `plan-check`; passes/plan/check.py says what is proved and assumed."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import gcd
@@ -67,17 +67,19 @@ class PlannedPool:
     argument: str | None = None  # "result 1", "argument 0"; None for an arena
 
 
-def check_plan(module: ModuleOp, *, unmarked: bool = False) -> list[PlannedPool]:
+def check_plan(module: ModuleOp, *, unmarked: bool | None = None) -> list[PlannedPool]:
     """Checks the plan of a module. Returns the arenas of its functions, and the
     arguments whose memory holds buffers.
 
     unmarked: whether all memory with views is an arena, not only what `tgraph.arena`
-    marks.
+        marks; by default only if nothing is marked, as in a plan of another planner.
     """
+    if unmarked is None:
+        unmarked = all(arena_alignment(value) is None for value in _memrefs(module))
     pools: list[PlannedPool] = []
     callees, unchecked = Callees(), Unchecked()
     for func in operations_in(module):
-        if isinstance(func, FuncOp) and _has_memrefs(func):
+        if isinstance(func, FuncOp) and any(_memrefs(func)):
             pools += _check_function(func, callees, unchecked, unmarked)
         elif isinstance(func, memref.ViewOp) and not _is_in_function(func):
             unchecked.add("buffers outside of any func.func, not checked", func)
@@ -85,13 +87,11 @@ def check_plan(module: ModuleOp, *, unmarked: bool = False) -> list[PlannedPool]
     return pools
 
 
-def _has_memrefs(func: FuncOp) -> bool:
-    """Whether a function has memrefs to check."""
-    for op in chain((func,), operations_in(func)):
+def _memrefs(within: Operation) -> Iterator[SSAValue]:
+    """The memrefs that operations and their blocks define."""
+    for op in chain((within,), operations_in(within)):
         arguments = (a for r in op.regions for block in r.blocks for a in block.args)
-        if any(map(is_memref, chain(op.results, arguments))):
-            return True
-    return False
+        yield from filter(is_memref, chain(op.results, arguments))
 
 
 def _is_in_function(op: Operation) -> bool:

@@ -2,7 +2,8 @@
 // other allocation. Only views of an arena (`tgraph.arena`) are separate buffers: views of
 // other bytes may overlap, and their offsets may be computed.
 // RUN: plan-opt %s -p plan-memory,plan-check 2>/dev/null | filecheck %s
-// RUN: plan-opt %s -p plan-check 2>&1 >/dev/null | filecheck %s --check-prefix=UNPLANNED
+// RUN: plan-opt %s -p 'plan-check{unmarked=false}' 2>&1 >/dev/null | filecheck %s --check-prefix=UNPLANNED
+// RUN: not plan-opt %s -p plan-check 2>&1 | filecheck %s --check-prefix=UNMARKED
 // RUN: not plan-opt %s -p 'plan-check{unmarked=true}' 2>&1 | filecheck %s --check-prefix=UNMARKED
 
 // UNPLANNED: remark: plan-check: 0 arenas, 0 buffers checked

@@ -190,7 +190,7 @@ def _read(ctx: Context, name: str) -> ModuleOp | None:
             if isinstance(place, FileLineColLoc) and place.filename.data == _SOURCE:
                 op.location = UnknownLoc()
         driver.check(module)
-        check_plan(module)
+        check_plan(module, unmarked=False)
     except (LocatedError, ParseError):
         return None
     return module

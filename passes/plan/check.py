@@ -4,9 +4,10 @@ The pass takes level 3. It shares no code with the planner: neither the liveness
 analysis nor the placement of buffers. An arena is memory that `tgraph.arena` marks, in
 any block: the result of `memref.alloc` or `memref.alloca`, an argument, a global, or an
 address (checking/memories.py). Each `memref.view` of an arena is a separate buffer.
-Views of other memory may overlap. For the plans of others, the option `unmarked` makes
-all memory with a `memref.view` an arena. Results, variables, and donated arguments that
-contain buffers are checked like arenas (checking/caller_pools.py). The pass proves:
+Views of other memory may overlap. If nothing is marked, as in the plans of others, all
+memory with a `memref.view` is an arena; the option `unmarked` decides otherwise.
+Results, variables, and donated arguments that contain buffers are checked like arenas
+(checking/caller_pools.py). The pass proves:
 
  * Each buffer has a known offset, is aligned as its arena and its elements require, and
    lies within the arena. Each view of a buffer lies within the buffer
@@ -79,13 +80,13 @@ class PlanCheck(ModulePass):
 
     report: whether a remark counts the arenas and buffers that were checked.
     unmarked: whether all memory with a `memref.view` is an arena, not only what
-        `tgraph.arena` marks.
+        `tgraph.arena` marks; by default only if nothing is marked.
     """
 
     name = "plan-check"
 
     report: bool = True
-    unmarked: bool = False
+    unmarked: bool | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         pools = check_plan(op, unmarked=self.unmarked)

@@ -157,7 +157,7 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
                     func,
                 )
             remark("tensors have no memory to plan: bufferize them first", func)
-        check_plan(op)
+        check_plan(op, unmarked=False)
 
     def _place(self, func: FuncOp, calls: Calls, forms: "ArenaForms") -> bool:
         """Plans the arenas of a function, and gives them their form. Returns whether
