@@ -33,10 +33,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 from warnings import warn
 
 from .. import compile as compiled
+from .. import context
 from ..dialects.diagnostics import LocatedError
 from ..dialects.strides import contiguous_strides
 from ..frontends.torch import changed_inputs, import_graph
 from ..frontends.torch.program import UnsupportedNodes
+from ..passes.inference import simplify_without_values
 from .torch_calls import TensorProgram, empty
 from .torch_decompositions import decompositions, order_of
 from .torch_weights import Weighted
@@ -468,9 +470,11 @@ class _Program:
         self._have_gaps = any(result.has_gaps for result in self._stored)
         chosen = [k for k, n in enumerate(self._tensors) if n in roles.weights]
         released = [k for k, n in enumerate(self._tensors) if n in roles.released]
+        if chosen and not build.freezing:
+            simplify_without_values(context(), program)
         self._run = (
-            Weighted(program, chosen, build, makers, build.freezing)
-            if chosen
+            Weighted(program, chosen, build, makers)
+            if chosen and build.freezing
             else TensorProgram(build(program), makers, released)
         )
         kept = {*self._returned, *(base for _, base, _ in self._views)}

@@ -4,19 +4,15 @@ A separate program computes them (inference.py), such as weights of convolutions
 multiplied by the scales of batch norms. It runs once, and again after the weights have
 changed. Kernels also pack its results into their own layouts once (prepacking.py).
 
-The version of a PyTorch tensor does not record all changes: `parameter.data.mul_(2)`,
-NumPy views and other libraries do not increase it. Each call therefore compares the
-weights that the separate program reads, bit by bit, with copies. Kernels read all other
-weights in place, and pack them in each call, which takes no longer than a comparison.
-
-With `freezing`, kernels pack all weights once, and calls compare addresses and
-versions.
+This is for `freezing` only, in which each call compares the addresses and versions of
+all weights. The version of a PyTorch tensor does not record all changes:
+`parameter.data.mul_(2)`, NumPy views and other libraries do not increase it. Without
+`freezing`, programs therefore read weights where they lie. Kernels pack them in each
+call, which takes no longer than a comparison with a copy.
 """
 
 from __future__ import annotations
 
-import ctypes
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
@@ -29,7 +25,7 @@ from .. import context
 from ..analysis.functions import argument_names
 from ..frontends.parameters import Parameter, with_parameters
 from ..frontends.torch.program import array_of
-from ..passes.inference import separated, unmark
+from ..passes.inference import separated
 from ..support.arrays import Array, address
 from .torch_calls import Make, TensorProgram, Tensors
 
@@ -45,9 +41,6 @@ KEPT = 64
 """The maximum number of sets of weights with which a graph is specialized; layers that
 share a graph have a set each. Weights of further sets are passed in each call."""
 
-_compare = ctypes.CDLL("msvcrt" if sys.platform == "win32" else None).memcmp
-_compare.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
-
 
 class Weighted:
     """A program, some of whose arguments are weights."""
@@ -58,7 +51,6 @@ class Weighted:
         weights: Sequence[int],
         build: Build,
         results: Sequence[Make],
-        freezing: bool,
     ):
         """`weights` are the numbers of the arguments that are weights. `results`
         allocate the tensors for the program's results."""
@@ -68,13 +60,10 @@ class Weighted:
         self._inputs = [n for n in names if n not in weights]
         self._build = build
         self._results = results
-        self._freezing = freezing
         self._module = module.clone()
         with_parameters(module, {n: Parameter(names[n], None) for n in weights})
         precompute, self._computed = separated(context(), module, names.values())
         self._precompute = build(precompute) if precompute else None
-        if not freezing:
-            unmark(module, set(self._computed.values()))
         self._run = build(module)
         self._sets: Any = import_module("torch.utils.weak").WeakIdKeyDictionary()
         """The specialized programs, by the first weight of each."""
@@ -98,13 +87,13 @@ class Weighted:
         many sets of weights, or if a tensor is not contiguous and aligned."""
         found = self._sets.get(tensors[0])
         starts = [tensor.data_ptr() for tensor in tensors]
-        versions = list(map(_version, tensors)) if self._freezing else []
+        versions = list(map(_version, tensors))
         if found is None or found.starts != starts:
             found = self._bound(tensors, starts) if self._count < KEPT else None
             if found is None:
                 return None
             self._sets[tensors[0]] = found
-        elif found.versions != versions or any(map(_compare, *found.compared)):
+        elif found.versions != versions:
             found.compute()
         found.versions = versions
         return found
@@ -118,8 +107,6 @@ class Weighted:
         named = dict(zip(self._names, arrays, strict=True))
         bound = _Weights(run, starts, named, self._precompute, self._computed)
         bound.call = TensorProgram(run, self._results)
-        if not self._freezing:
-            bound.watch()
         return bound
 
 
@@ -153,13 +140,10 @@ class _Weights:
         self.run = run
         self.starts = starts
         self.versions: Sequence[int] = []
-        self.compared: Sequence[Sequence[int]] = [], [], []
-        """The addresses of weights and of their copies, and their sizes in bytes."""
         self._precompute = precompute
         taken: Sequence[Input] = precompute.inputs if precompute else []
         given: Sequence[Result] = precompute.results if precompute else []
         self._sources = [arrays[slot.name] for slot in taken]
-        self._copies: Sequence[Array] = []
         self._results: Sequence[Array] = [np.ndarray(x.shape, x.dtype) for x in given]
         self.compute()
         values = {**arrays, **{x: self._results[n] for n, x in computed.items()}}
@@ -169,15 +153,6 @@ class _Weights:
     def compute(self) -> None:
         """Runs `precompute` on the current weights, overwriting its earlier results,
         and packs the parameters of `run` again."""
-        for copy, array in zip(self._copies, self._sources, strict=False):
-            copy[...] = array
         if self._precompute is not None:
             self._precompute(*self._sources, out=self._results)
         self.run.repack()
-
-    def watch(self) -> None:
-        """Copies the weights that `precompute` reads, for comparison in each call."""
-        sources = self._sources
-        self._copies = [array.copy() for array in sources]
-        starts, copies = (list(map(address, x)) for x in (sources, self._copies))
-        self.compared = starts, copies, [array.nbytes for array in sources]

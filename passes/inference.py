@@ -32,6 +32,9 @@ from .tgraph.fold_scale_axis import TGraphFoldScaleAxis
 from .tgraph.precompute import TGraphPrecompute
 from .tgraph.simplify_inference import TGraphSimplifyInference
 
+WITHOUT_VALUES = CanonicalizePass(), TGraphSimplifyInference(), TGraphChannelsLast()
+"""The passes that pay even if parameters may change between runs."""
+
 PASSES = (
     CanonicalizePass(),
     TGraphSimplifyInference(),
@@ -88,6 +91,14 @@ def separated(
     precompute = ModuleOp([split])
     unmark(precompute)
     return precompute, _name_computed(main, taken)
+
+
+def simplify_without_values(ctx: Context, module: ModuleOp) -> None:
+    """Simplifies an inference program whose parameters may change between runs.
+
+    **Reorders floating-point operations**: values differ by rounding.
+    """
+    driver.run(ctx, module, WITHOUT_VALUES)
 
 
 def _is_inference(module: ModuleOp) -> bool:

@@ -466,7 +466,7 @@ def test_caches_are_updated_in_place() -> None:
 
 
 class Classifier(nn.Module):
-    """A module with folded weights, packed weights, and weights used as they are."""
+    """A module with weights that freezing folds, weights that it packs, and others."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -540,29 +540,42 @@ def test_changed_weights_are_noticed(change: Callable[[Classifier], None]) -> No
     with torch.no_grad():
         for _ in range(3):
             change(module)
-            for _ in range(2):
-                want = module(*inputs)
-                assert torch.allclose(compiled(*inputs), want, rtol=2e-4, atol=1e-5)
+            want = module(*inputs)
+            assert torch.allclose(compiled(*inputs), want, rtol=2e-4, atol=1e-5)
 
 
-def test_weights_are_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    copied: list[object] = []
+def test_frozen_weights_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed: list[object] = []
     compute = torch_weights._Weights.compute
     monkeypatch.setattr(
         torch_weights._Weights,
         "compute",
-        lambda weights: (copied.append(weights), compute(weights)),
+        lambda weights: (computed.append(weights), compute(weights)),
     )
     module, inputs = classifier()
-    compiled = torch.compile(module, backend=backend)
+    compiled = torch.compile(module, backend=backend, options={"freezing": True})
     with torch.no_grad():
         for count in range(1, 4):
             for _ in range(3):
                 compiled(*inputs)
-            module.tokens.weight.mul_(2)  # used without a copy
-            compiled(*inputs)
-            assert len(copied) == count
+            assert len(computed) == count
             module.norm.weight.mul_(2)
+
+
+def test_weights_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without `freezing`, the program reads weights where they lie."""
+    programs: list[Any] = []
+    build = integration.Builder.__call__
+    monkeypatch.setattr(
+        integration.Builder,
+        "__call__",
+        lambda *given: programs.append(build(*given)) or programs[-1],
+    )
+    module, inputs = classifier()
+    with torch.no_grad():
+        torch.compile(module, backend=backend)(*inputs)
+    (program,) = programs
+    assert not program.packed_bytes
 
 
 @pytest.mark.parametrize("change", [x for x in CHANGES if "through" not in x.__name__])
@@ -591,14 +604,11 @@ def test_frozen_weights_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda *given: programs.append(bound(*given)) or programs[-1],
     )
     module = nn.Linear(96, 64)
-    for freezing in (False, True):
-        torch._dynamo.reset()
-        options = {"freezing": freezing}
-        compiled = torch.compile(module, backend=backend, options=options)
-        with torch.no_grad():
-            compiled(torch.randn(32, 96))
+    compiled = torch.compile(module, backend=backend, options={"freezing": True})
+    with torch.no_grad():
+        compiled(torch.randn(32, 96))
     packed = [program.run.packed_bytes for program in programs]
-    assert packed == [0, 4 * module.weight.numel()]
+    assert packed == [4 * module.weight.numel()]
 
 
 def test_unaligned_weights() -> None:
@@ -628,8 +638,10 @@ def test_training_steps_between_inferences() -> None:
             assert torch.allclose(compiled(*inputs), want, rtol=2e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("kept", [64, 2])
-def test_layers_that_share_a_graph(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("freezing", "kept"), [(False, 64), (True, 64), (True, 2)])
+def test_layers_that_share_a_graph(
+    freezing: bool, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(torch_weights, "KEPT", kept)
     modules = [classifier()[0] for _ in range(4)]
     _, inputs = classifier()
@@ -637,7 +649,7 @@ def test_layers_that_share_a_graph(kept: int, monkeypatch: pytest.MonkeyPatch) -
 
     def counting(graph: Any, examples: Any) -> Callable[..., Any]:
         graphs.append(graph)
-        return backend(graph, examples)
+        return backend(graph, examples, options={"freezing": freezing})
 
     compiled = torch.compile(lambda module: module(*inputs), backend=counting)
     with torch.no_grad():
@@ -645,7 +657,7 @@ def test_layers_that_share_a_graph(kept: int, monkeypatch: pytest.MonkeyPatch) -
             for module in modules:
                 want = module(*inputs)
                 assert torch.allclose(compiled(module), want, rtol=2e-4, atol=1e-5)
-                module.conv.weight.data.mul_(2)
+                module.conv.weight.mul_(2)
     assert len(graphs) == 1
 
 
@@ -821,13 +833,14 @@ def test_weights_of_a_partly_supported_graph(monkeypatch: pytest.MonkeyPatch) ->
         lambda *given: bound.append(bind(*given)) or bound[-1],
     )
     module = Module().eval()
-    compiled = torch.compile(module, backend=backend)
+    options = {"freezing": True}
+    compiled = torch.compile(module, backend=backend, options=options)
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _ in range(3):
             x = torch.randn(2, 3, 6, 6)
             assert torch.allclose(compiled(x), module(x), rtol=2e-4, atol=1e-5)
-            module.conv.weight.data.mul_(2)
+            module.conv.weight.mul_(2)
     assert len(bound) == 1
 
 

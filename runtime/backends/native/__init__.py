@@ -17,6 +17,7 @@ dot_products.py   sums of products of 8-bit integers, two or four at a time
 products.py     products with vectors, and of wide integers, as loop nests
 stencils.py     convolutions of one feature
 widening.py     contractions of f16 and of mixed types, as f32 by oneDNN
+panels.py       products of matrices of any layout, without packed copies
 few_rows.py     a few rows by a transposed matrix
 strips.py       a vector by a matrix with long rows
 slices.py       groups that read slices at dynamic starts in place

@@ -35,6 +35,7 @@ from . import (
     indexing,
     integers,
     lapack,
+    panels,
     pooling,
     products,
     scans,
@@ -201,9 +202,10 @@ def _contraction(
         nest = _nest(made, result, {**known, **factors}, out, scratch)
         return [*with_native_copies(before, scratch), *nest]
     if not few_rows.is_supported(first, inputs, out, scratch):
-        whole = onednn.compiled(first, inputs, out, scratch, after, result, known)
-        if whole is not None:
-            return whole
+        for compiled in panels.calls_of, onednn.compiled:
+            whole = compiled(first, inputs, out, scratch, after, result, known)
+            if whole is not None:
+                return whole
     read = {value for op in after for value in op.inputs}
     sides = {value: array for value, array in known.items() if value in read}
     if any(array.shape != out.shape for array in sides.values()):
@@ -252,7 +254,13 @@ def _stored(value: SSAValue, known: Mapping[SSAValue, Array]) -> Array:
 def _product(
     op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
 ) -> list[Call]:
-    asked = few_rows.calls_of, onednn.compiled, strips.calls_of, widening.calls_of
+    asked = (
+        few_rows.calls_of,
+        panels.calls_of,
+        onednn.compiled,
+        strips.calls_of,
+        widening.calls_of,
+    )
     mark = scratch.mark
     for calls_of in asked:
         if (calls := calls_of(op, inputs, out, scratch)) is not None:

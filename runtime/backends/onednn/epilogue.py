@@ -40,7 +40,7 @@ class Epilogue:
         """Raises `Refused` if the operations are not such a chain."""
         self._arrays, self._out = arrays, out
         self._numbers: dict[SSAValue, float] = {}
-        self._steps: list[tuple[int, Array | tuple[float, float]]] = []
+        self.steps: list[tuple[int, Array | tuple[float, float]]] = []
         """Kinds, each with an array, or with the factor and the summand of LINEAR."""
         self._current = (first.results or first.outs)[0]
         for op in after:
@@ -50,7 +50,7 @@ class Epilogue:
 
     @property
     def is_empty(self) -> bool:
-        return not self._steps
+        return not self.steps
 
     def attributes(self, arranged: Callable[[Array], Array | None]) -> Attributes:
         """The post-ops. `arranged` returns a view of an array of the result's shape
@@ -59,7 +59,7 @@ class Epilogue:
         Raises `Refused` if it returns None.
         """
         made = Attributes()
-        for kind, with_ in self._steps:
+        for kind, with_ in self.steps:
             if isinstance(with_, tuple):
                 made.eltwise(kind, *with_)
             elif same_memory(with_, self._out):
@@ -113,10 +113,10 @@ class Epilogue:
             raise Refused
         kind = MULTIPLY if isinstance(op, MultiplyOp) else ADD
         kind = SUBTRACT if is_difference else kind
-        self._steps.append((kind, self._arrays[other]))
+        self.steps.append((kind, self._arrays[other]))
 
     def _linear(self, factor: float, summand: float) -> None:
-        if self._steps and isinstance(before := self._steps[-1][1], tuple):
-            self._steps.pop()
+        if self.steps and isinstance(before := self.steps[-1][1], tuple):
+            self.steps.pop()
             factor, summand = factor * before[0], factor * before[1] + summand
-        self._steps.append((LINEAR, (factor, summand)))
+        self.steps.append((LINEAR, (factor, summand)))

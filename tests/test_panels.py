@@ -1,0 +1,129 @@
+"""Products of matrices of any layout, panel by panel (native/panels.py)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import tensorplan
+from tensorplan.dialects.tgraph.reducing import DotGeneralOp
+from tensorplan.runtime.backends.native import panels
+from tensorplan.runtime.backends.native.dot_products import registers
+from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.pool import Scratch
+
+SIZES = (2, 3, 2), (25, 7, 65), (13, 70, 33), (70, 40, 300), (40, 70, 300)
+"""Rows, columns and sums. Panels are copied for many rows, in parts for many sums."""
+
+
+def dot(sizes: Sequence[int], form: str, element: str) -> DotGeneralOp:
+    rows, columns, sums = sizes
+    x = [2, rows, sums] if form[0] == "N" else [2, sums, rows]
+    y = [2, sums, columns] if form[1] == "N" else [2, columns, sums]
+    of_x, of_y, of_z = (
+        f"tensor<{'x'.join(map(str, shape))}x{element}>"
+        for shape in (x, y, [2, rows, columns])
+    )
+    module = tensorplan.read(f"""
+      func.func @main(%x: {of_x}, %y: {of_y}) -> {of_z} {{
+        %z = tgraph.dot_general %x, %y {{
+          lhs_batching_dimensions = array<i64: 0>,
+          rhs_batching_dimensions = array<i64: 0>,
+          lhs_contracting_dimensions = array<i64: {2 if form[0] == "N" else 1}>,
+          rhs_contracting_dimensions = array<i64: {1 if form[1] == "N" else 2}>
+        }} : ({of_x}, {of_y}) -> {of_z}
+        func.return %z : {of_z}
+      }}""")
+    return next(op for op in module.walk() if isinstance(op, DotGeneralOp))
+
+
+def multiply(
+    sizes: Sequence[int], form: str, element: str = "f32", threads: int = 1
+) -> None:
+    """Compares a product of random matrices. The rows of all arrays have gaps."""
+    op = dot(sizes, form, element)
+    rng, dtype = np.random.default_rng(1), np.dtype(f"f{int(element[1:]) // 8}")
+    shapes = [x.type.get_shape() for x in (*op.operands, op.result)]
+    wider = [rng.standard_normal((*s[:-1], s[-1] + 3)).astype(dtype) for s in shapes]
+    x, y, out = (array[..., :-3] for array in wider)
+    beside = wider[2][..., -3:].copy()
+    scratch = Scratch("cpu:0", threads)
+    calls = panels.calls_of(op, [x, y], out, scratch)
+    assert calls is not None
+    for function, arguments in calls:
+        function(*arguments)
+    left = x.astype(np.float64) if form[0] == "N" else x.swapaxes(1, 2).astype("f8")
+    want = left @ (y if form[1] == "N" else y.swapaxes(1, 2))
+    np.testing.assert_allclose(out, want, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(wider[2][..., -3:], beside)
+    assert not scratch.peak
+
+
+@pytest.mark.parametrize("form", ["NN", "NT", "TN", "TT"])
+def test_products_of_all_layouts(form: str) -> None:
+    for sizes in SIZES:
+        multiply(sizes, form)
+    multiply((25, 70, 65), form, "f64")
+
+
+def test_threads_divide_columns_or_rows() -> None:
+    multiply((40, 512, 512), "NT", threads=2)
+    multiply((512, 33, 512), "TN", threads=2)
+
+
+@pytest.mark.parametrize("bytes", [16, 32])
+def test_narrower_registers(monkeypatch: pytest.MonkeyPatch, bytes: int) -> None:
+    if registers()[0] < bytes:
+        pytest.skip("the processor has no such registers")
+    monkeypatch.setattr(panels, "registers", lambda: (bytes, 16))
+    panels._text.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    for form in ("NT", "TN"):
+        multiply((25, 17, 33), form)
+    panels._text.cache_clear()  # pyright: ignore[reportPrivateUsage]
+
+
+def test_large_products_and_vectors_are_for_others() -> None:
+    for sizes in ((1024, 1024, 64), (40, 1, 64)):
+        op = dot(sizes, "NN", "f32")
+        shapes = [x.type.get_shape() for x in (*op.operands, op.result)]
+        x, y, out = (np.empty(shape, np.float32) for shape in shapes)
+        assert panels.calls_of(op, [x, y], out, Scratch("cpu:0")) is None
+
+
+PROGRAMS = {
+    "row": ("tensor<20xf32>", "[1]", "add"),
+    "column": ("tensor<30xf32>", "[0]", "multiply"),
+    "matrix": ("tensor<30x20xf32>", "[0, 1]", "subtract"),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_sums_and_products_follow_without_memory(name: str) -> None:
+    side, dims, kind = PROGRAMS[name]
+    module = tensorplan.read(f"""
+      func.func @main(%x: tensor<300x30xf32>, %y: tensor<300x20xf32>, %s: {side},
+                      %w: !tgraph.variable<tensor<30x20xf32>>) {{
+        %z = tgraph.dot_general %x, %y {{
+          lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>,
+          lhs_contracting_dimensions = array<i64: 0>,
+          rhs_contracting_dimensions = array<i64: 0>
+        }} : (tensor<300x30xf32>, tensor<300x20xf32>) -> tensor<30x20xf32>
+        %b = tgraph.broadcast_in_dim %s {{
+          broadcast_dimensions = array<i64: {dims[1:-1]}>
+        }} : ({side}) -> tensor<30x20xf32>
+        %r = tgraph.{kind} %z, %b : tensor<30x20xf32>
+        %v = tgraph.read %w : tensor<30x20xf32>
+        %u = tgraph.subtract %v, %r : tensor<30x20xf32>
+        tgraph.assign %w, %u : tensor<30x20xf32>
+        func.return
+      }}""")
+    run = tensorplan.compile(module, threads=1)
+    assert isinstance(run, Executable)
+    assert not run.pools
+    rng = np.random.default_rng(0)
+    x, y, s, w = (rng.standard_normal(i.shape).astype("f4") for i in run.inputs)
+    by = s[:, None] if name == "column" else s
+    z = x.T.astype("f8") @ y
+    want = w - {"add": z + by, "multiply": z * by, "subtract": z - by}[kind]
+    (result,) = run(x, y, s, w)
+    np.testing.assert_allclose(result, want, rtol=1e-4, atol=1e-4)
