@@ -48,6 +48,7 @@ from .symbolic_plan import CountedSizes
 from .unchecked import Unchecked
 
 SEVERAL = "buffers that may be in one of several memories, not checked"
+PARTS = "parts of memory that tgraph.arena does not mark, which may overlap"
 
 
 def find_memories(
@@ -74,6 +75,8 @@ def find_memories(
     for view in others:
         if unmarked or view.source in chosen:
             unchecked.add(SEVERAL, view)
+        elif _is_not_forwarded(origin_of(view.source)):
+            unchecked.add(PARTS, view)
     position: dict[Operation | Block, int] = {
         op: number for number, op in enumerate(operations_in(func))
     }
@@ -125,11 +128,14 @@ class _Finder:
             origin = self._globals.get(name, origin)
         if not self._is_arena(origin):
             return None
-        if isinstance(owner := origin.owner, Block):
-            return (origin, offset) if is_entry(owner) else None
-        if any(map(is_memref, owner.operands)) or owner.regions:
-            return None
-        return origin, offset
+        return (origin, offset) if _is_not_forwarded(origin) else None
+
+
+def _is_not_forwarded(value: SSAValue) -> bool:
+    """Whether a memref is the only one that it may be."""
+    if isinstance(owner := value.owner, Block):
+        return is_entry(owner)
+    return not (any(map(is_memref, owner.operands)) or owner.regions)
 
 
 def _is_part(view: memref.ViewOp) -> bool:

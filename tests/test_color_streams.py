@@ -184,7 +184,7 @@ def test_plan_for_one_stream_is_refused_for_two_streams() -> None:
         with pytest.raises(LocatedError, match="no dependency orders"):
             on_streams(branches(), 2, reuse_outputs=False)
         on_streams(branches(), 1)
-        patch.setattr(plan_memory, "check_plan", lambda module: None)
+        patch.setattr(plan_memory, "check_plan", lambda module, **_: None)
         wrong = on_streams(branches(), 2)
     right = on_streams(branches(), 2)
     for planned in (wrong, right):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tensorplan
+from tensorplan.dialects.tgraph.base import value_shape
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp
 from tensorplan.runtime.backends.native import panels
 from tensorplan.runtime.backends.native.dot_products import registers
@@ -43,7 +44,7 @@ def multiply(
     """Compares a product of random matrices. The rows of all arrays have gaps."""
     op = dot(sizes, form, element)
     rng, dtype = np.random.default_rng(1), np.dtype(f"f{int(element[1:]) // 8}")
-    shapes = [x.type.get_shape() for x in (*op.operands, op.result)]
+    shapes = [value_shape(x) for x in (*op.operands, op.result)]
     wider = [rng.standard_normal((*s[:-1], s[-1] + 3)).astype(dtype) for s in shapes]
     x, y, out = (array[..., :-3] for array in wider)
     beside = wider[2][..., -3:].copy()
@@ -85,7 +86,7 @@ def test_narrower_registers(monkeypatch: pytest.MonkeyPatch, bytes: int) -> None
 def test_large_products_and_vectors_are_for_others() -> None:
     for sizes in ((1024, 1024, 64), (40, 1, 64)):
         op = dot(sizes, "NN", "f32")
-        shapes = [x.type.get_shape() for x in (*op.operands, op.result)]
+        shapes = [value_shape(x) for x in (*op.operands, op.result)]
         x, y, out = (np.empty(shape, np.float32) for shape in shapes)
         assert panels.calls_of(op, [x, y], out, Scratch("cpu:0")) is None
 

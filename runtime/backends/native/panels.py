@@ -44,7 +44,7 @@ from .elements import load, register_type, store
 from .nests import merged
 from .transposing import Matrix
 
-Formula: TypeAlias = tuple[int, int] | tuple[int, float, float]
+Formula: TypeAlias = tuple[int, int | tuple[float, float]]
 """A kind, with the number of an operand, or with the factor and summand of `LINEAR`."""
 
 VECTORS = 2
@@ -99,21 +99,23 @@ def calls_of(
     formulas: list[Formula] = []
     for kind, by in steps:
         if isinstance(by, tuple):
-            formulas.append((kind, *by))
+            formulas.append((kind, by))
             continue
         side = try_reshape(by, shape)
         if side is None:
             return None
         formulas.append((kind, len(sides)))
         sides.append(side.swapaxes(-1, -2) if is_flipped else side)
+    is_copied = rhs.strides[-1] != rhs.itemsize or lhs.shape[-2] >= MANY_ROWS
+    step = SUMS if is_copied else lhs.shape[-1]
     is_read = any(np.may_share_memory(x, target) for x in sides)
-    if is_read and lhs.shape[-1] > _step(lhs, rhs):
+    if is_read and lhs.shape[-1] > step:
         return None  # the first sums would replace an operand of the last formula
     whole = [lhs, rhs, *sides, target]
     batch = target.ndim - 2
     units = {**dict.fromkeys(range(batch), 1), batch + 1: 2 * LANES, batch: LANES}
     divided = divisions(target.shape, units, lhs.shape[-1], scratch.threads)[0]
-    parts = [_part(whole, formulas, block) for block in divided]
+    parts = [_part(whole, formulas, block, is_copied, step) for block in divided]
     return parallel(parts, scratch.threads)
 
 
@@ -135,20 +137,18 @@ def _matrices(
     return views
 
 
-def _step(lhs: Array, rhs: Array) -> int:
-    """The sums that are computed at a time: those of a panel that is copied, or all."""
-    is_read_in_place = rhs.strides[-1] == rhs.itemsize and lhs.shape[-2] < MANY_ROWS
-    return lhs.shape[-1] if is_read_in_place else SUMS
-
-
 def _part(
-    whole: Sequence[Array], formulas: Sequence[Formula], block: Slices
+    whole: Sequence[Array],
+    formulas: Sequence[Formula],
+    block: Slices,
+    is_copied: bool,
+    step: int,
 ) -> list[Call]:
+    """The calls for a block of the result, which compute `step` sums at a time."""
     *batch, rows, columns = block
     lhs, rhs = whole[0][*batch, rows, :], whole[1][*batch, :, columns]
     others = [x[block] for x in whole[2:]]
-    count, step = lhs.shape[-1], _step(lhs, rhs)
-    is_copied = rhs.strides[-1] != rhs.itemsize or lhs.shape[-2] >= MANY_ROWS
+    count = lhs.shape[-1]
     calls: list[Call] = []
     for start in range(0, count, step):
         sums = slice(start, start + step)
@@ -307,15 +307,15 @@ class _Lowering:
 
         if self._form.adds:
             total = loaded(-1) + total
-        for kind, *by in self._form.formulas:
-            match kind, by:
-                case epilogue.LINEAR, (factor, summand):
-                    total = total * factor if factor != 1 else total
-                    total = total + summand if summand else total
-                case epilogue.ADD, (number,):
-                    total += loaded(number)
-                case epilogue.SUBTRACT, (number,):
-                    total -= loaded(number)
-                case epilogue.MULTIPLY, (number,):
-                    total *= loaded(number)
+        for kind, by in self._form.formulas:
+            if isinstance(by, tuple):
+                factor, summand = by
+                total = total * factor if factor != 1 else total
+                total = total + summand if summand else total
+            elif kind == epilogue.ADD:
+                total += loaded(by)
+            elif kind == epilogue.SUBTRACT:
+                total -= loaded(by)
+            else:
+                total *= loaded(by)
         store(total, at[-1], self._size, self._dtype, self._lanes, active)
