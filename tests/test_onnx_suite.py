@@ -23,11 +23,15 @@ def cases() -> list[Case]:
 @pytest.mark.parametrize(
     "is_expanded", [False, pytest.param(True, marks=pytest.mark.slow)]
 )
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(
+    "part",
+    [pytest.param(n, marks=pytest.mark.slow if n % 2 else ()) for n in range(PARTS)],
+)
 def test_cases(part: int, is_expanded: bool) -> None:
     """A case that newly passes has to be removed from the list of refusals.
 
-    Expanded definitions consist of operations that other cases test.
+    Expanded definitions consist of operations that other cases test. Half of the other
+    cases are slow, too: tests/test_onnx.py covers each operation.
     """
     own = [case for case in cases() if case.name.endswith("_expanded") == is_expanded]
     chosen = own[part::PARTS]

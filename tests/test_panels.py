@@ -61,7 +61,8 @@ def multiply(
 
 
 @pytest.mark.parametrize("form", ["NN", "NT", "TN", "TT"])
-def test_products_of_all_layouts(form: str) -> None:
+def test_products_of_all_layouts(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(panels, "LEAST", 1)
     for sizes in SIZES:
         multiply(sizes, form)
     multiply((25, 70, 65), form, "f64")
@@ -83,8 +84,8 @@ def test_narrower_registers(monkeypatch: pytest.MonkeyPatch, bytes: int) -> None
     panels._text.cache_clear()  # pyright: ignore[reportPrivateUsage]
 
 
-def test_large_products_and_vectors_are_for_others() -> None:
-    for sizes in ((1024, 1024, 64), (40, 1, 64)):
+def test_large_and_small_products_and_vectors_are_for_others() -> None:
+    for sizes in ((1024, 1024, 64), (8, 8, 8), (4096, 1, 64)):
         op = dot(sizes, "NN", "f32")
         shapes = [value_shape(x) for x in (*op.operands, op.result)]
         x, y, out = (np.empty(shape, np.float32) for shape in shapes)

@@ -62,6 +62,10 @@ AHEAD = 6
 """The number of sums by which a left matrix with contiguous columns is prefetched:
 processors do not prefetch rows that are far apart. It saves up to a tenth."""
 
+LEAST = 1 << 12
+"""Products with fewer multiplications take about a microsecond in any way, which does
+not pay for a compilation of 10 to 70 ms."""
+
 LARGE = 1 << 25
 """Products with more multiplications are for a library, which then also divides the
 left matrix into blocks that stay in a cache. On a Xeon with AVX-512, products of
@@ -132,7 +136,7 @@ def _matrices(
     if size not in target.strides[-2:] or size not in right.strides[-2:]:
         return None
     rows, columns = target.shape[-2:]
-    if 1 in (rows, columns) or not 0 < rows * columns * lhs.shape[-1] <= LARGE:
+    if 1 in (rows, columns) or not LEAST <= rows * columns * lhs.shape[-1] <= LARGE:
         return None
     return views
 
