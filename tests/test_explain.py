@@ -191,7 +191,7 @@ def test_explanation_is_reproducible(tmp_path: Path):
     assert len(texts) == 1
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_only_effective_rewrites_are_left_out() -> None:
     """Leaving out a rewrite is tried only if it has changed this program, which adds
     numbers to gradients and has no loops."""

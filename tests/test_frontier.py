@@ -107,7 +107,7 @@ def test_program_with_one_plan_has_one_point() -> None:
     assert point.bytes == point.budget == max(pool["bytes"] for pool in pools)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_fastest_plan_comes_first() -> None:
     """The first point is faster than the default plan, which computes the batch in
     tiles to save bytes."""

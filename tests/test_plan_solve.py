@@ -240,6 +240,7 @@ def test_capacity(capsys: pytest.CaptureFixture[str]):
     assert Path("out.csv").exists()
 
 
+@pytest.mark.slow
 def test_search_ends_when_the_capacity_is_met():
     """The strategy does not search for a plan that is better than the capacity
     requires."""

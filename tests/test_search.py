@@ -53,7 +53,7 @@ def test_known_programs_are_not_planned_again(monkeypatch: pytest.MonkeyPatch) -
     assert tiled[0] < tiled[1]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_small_tiles_are_tried() -> None:
     """Half of a core's cache is most of the memory that LeNet's training step needs."""
     step = tensorplan.read(Path(__file__).parent.parent / "examples/lenet_train.mlir")
