@@ -20,7 +20,6 @@ code with the planner.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import cast
 
 from xdsl.dialects import memref
@@ -42,7 +41,7 @@ from .buffers import (
     origin_of,
 )
 from .caller_pools import buffers_of, caller_pools
-from .pointees import is_memref, may_be, operations_in
+from .pointees import is_memref, may_be, memrefs_in, operations_in
 from .references import is_in_slot
 from .symbolic_plan import CountedSizes
 from .unchecked import Unchecked
@@ -70,7 +69,9 @@ def find_memories(
             by_arena.setdefault(arena, []).append((view, start))
         elif not (is_in_slot(view) or _is_part(view)):
             others.append(view)
-    marked = finder.marked(func) if others else {}
+    memrefs = memrefs_in(func) if others else ()
+    found = (value for value in memrefs if arena_alignment(value) is not None)
+    marked = {value: number for number, value in enumerate(found)}
     chosen = may_be(marked, {view.result for view in views})
     for view in others:
         if unmarked or view.source in chosen:
@@ -109,12 +110,6 @@ class _Finder:
 
     def _is_arena(self, value: SSAValue) -> bool:
         return self._unmarked or arena_alignment(value) is not None
-
-    def marked(self, func: FuncOp) -> dict[SSAValue, int]:
-        """The memrefs with the mark of an arena, numbered."""
-        made = chain(func.args, *(op.results for op in operations_in(func)))
-        found = (value for value in made if arena_alignment(value) is not None)
-        return {value: number for number, value in enumerate(found)}
 
     def place(self, value: SSAValue) -> tuple[SSAValue, int] | None:
         """The arena of a memref, and the first byte in it; None if it is in no arena,

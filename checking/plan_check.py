@@ -1,9 +1,8 @@
 """The checks of `plan-check`; passes/plan/check.py says what is proved and assumed."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from math import gcd
 from typing import cast
 
@@ -31,7 +30,7 @@ from .happens_before import HappensBefore
 from .memories import SEVERAL, find_memories
 from .operands import bases, check_operands
 from .ownership import Access, check_owners
-from .pointees import is_memref, may_be, operations_in
+from .pointees import may_be, memrefs_in, operations_in
 from .references import is_in_slot
 from .symbolic_plan import CountedSizes, prove
 from .target import check_target
@@ -75,23 +74,16 @@ def check_plan(module: ModuleOp, *, unmarked: bool | None = None) -> list[Planne
         marks; by default only if nothing is marked, as in a plan of another planner.
     """
     if unmarked is None:
-        unmarked = all(arena_alignment(value) is None for value in _memrefs(module))
+        unmarked = all(arena_alignment(value) is None for value in memrefs_in(module))
     pools: list[PlannedPool] = []
     callees, unchecked = Callees(), Unchecked()
     for func in operations_in(module):
-        if isinstance(func, FuncOp) and any(_memrefs(func)):
+        if isinstance(func, FuncOp) and any(memrefs_in(func)):
             pools += _check_function(func, callees, unchecked, unmarked)
         elif isinstance(func, memref.ViewOp) and not _is_in_function(func):
             unchecked.add("buffers outside of any func.func, not checked", func)
     unchecked.remark()
     return pools
-
-
-def _memrefs(within: Operation) -> Iterator[SSAValue]:
-    """The memrefs that operations and their blocks define."""
-    for op in chain((within,), operations_in(within)):
-        arguments = (a for r in op.regions for block in r.blocks for a in block.args)
-        yield from filter(is_memref, chain(op.results, arguments))
 
 
 def _is_in_function(op: Operation) -> bool:

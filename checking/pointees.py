@@ -16,6 +16,7 @@ refer to it, too. Shares no code with the planner; see plan_check.py.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from xdsl.dialects.builtin import MemRefType, UnrankedMemRefType
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -177,6 +178,13 @@ def passed_on(branch: Operation) -> Iterator[tuple[Block, range]]:
         end = start + len(successor.args)
         yield successor, range(start, end)
         start = end
+
+
+def memrefs_in(op: Operation) -> Iterator[SSAValue]:
+    """The memrefs that `op`, the operations in it, and their blocks define."""
+    for inner in chain((op,), operations_in(op)):
+        arguments = (a for r in inner.regions for block in r.blocks for a in block.args)
+        yield from filter(is_memref, chain(inner.results, arguments))
 
 
 def operations_in(op: Operation) -> Iterator[Operation]:

@@ -94,7 +94,7 @@ from ...analysis.references import MOST_SLOTS, before, loops_around
 from ...analysis.sizes import SizeReader, argument_bytes
 from ...checking.plan_check import check_plan
 from ...dialects.diagnostics import LocatedError, remark
-from ...dialects.memory import ALIGNMENT, ARENA, BUFFER
+from ...dialects.memory import ALIGNMENT, BUFFER
 from ...dialects.sizes.dims import BOUNDS, DIMS, HINTS
 from ...dialects.sizes.intervals import interval
 from ...dialects.sizes.symbolic import (
@@ -114,6 +114,7 @@ from ...dialects.tgraph.base import (
 from ...planning.arena import arranged, placeable, solve_arena
 from ..options import Arenas, Banking, MemoryOptions
 from .placement.arena import Arena, Pool
+from .placement.marked import marked_arena, replace_by
 from .placement.output_reuse import (
     find_outputs,
     hand_overs,
@@ -370,9 +371,7 @@ def _rewrite(
 ) -> None:
     """Replaces the allocations in `slots` by views of a new arena, at `offsets`."""
     alignment = max(slot.alignment for slot in slots)
-    arena = memref.AllocOp((), (), type, IntegerAttr(alignment, 64))
-    arena.attributes[ARENA] = UnitAttr()
-    arena.memref.name_hint = "arena"
+    arena = marked_arena(type, alignment)
     constants = _Constants(func)
 
     def view(
@@ -408,10 +407,7 @@ def _rewrite(
             zero = constants.before(alloc, 0)
             made = memref.ViewOp(source, zero, alloc.dynamic_sizes, given)
             made.attributes[BUFFER] = UnitAttr()
-        made.location = alloc.location
-        if ARENA in alloc.attributes:  # the frame of a callee
-            made.attributes[ARENA] = UnitAttr()
-        Rewriter.replace_op(alloc, made)
+        replace_by(made, alloc)
     Rewriter.insert_op(arena, InsertPoint.at_start(func.body.blocks[0]))
     _free(func, arena, list(places))
 

@@ -49,6 +49,7 @@ from ....dialects.diagnostics import LocatedError, name_of, remark
 from ....dialects.memory import ARENA
 from ....dialects.target_memory import target_memories
 from ....dialects.tgraph.base import AnyMemRef
+from .marked import marked_arena
 
 
 class ArenaForms:
@@ -327,9 +328,8 @@ def _lend(
         counts = ask.results
     for number, (type, alignment) in enumerate(zip(types, alignments, strict=True)):
         given = [counts[number]] if DYNAMIC_INDEX in type.get_shape() else []
-        frame = memref.AllocOp(given, (), type, IntegerAttr(alignment, 64))
-        frame.attributes[ARENA] = UnitAttr()
-        frame.memref.name_hint = f"{call.callee.string_value()}_arena"
+        name = f"{call.callee.string_value()}_arena"
+        frame = marked_arena(type, alignment, name, given)
         frame.location = call.location
         Rewriter.insert_op(frame, InsertPoint.before(call))
         Rewriter.insert_op(memref.DeallocOp.get(frame.memref), InsertPoint.after(call))

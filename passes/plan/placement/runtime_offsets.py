@@ -19,16 +19,16 @@ order. This module takes the order from any strategy, even if no tree can expres
 from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, UnitAttr, i8
+from xdsl.dialects.builtin import MemRefType, NoneAttr, i8
 from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ....analysis.allocations import Allocation
 from ....analysis.sizes import SizeReader, SizeWriter, compute_first
-from ....dialects.memory import ARENA
 from ....dialects.sizes.dims import static
 from ....dialects.sizes.symbolic import Size, names_in, round_up
 from ....planning import Buffer
+from .marked import marked_arena, replace_by
 
 
 def place(
@@ -75,24 +75,15 @@ def place(
     size = writer.maximum(tops, first)
     values = [writer.value(start, first) for start in starts]
     given = [] if isinstance(size, int) else [writer.value(size, first)]
-    arena = memref.AllocOp(
-        given,
-        (),
-        MemRefType(i8, static([size]), NoneAttr(), space),
-        IntegerAttr(alignment, 64),
-    )
-    arena.attributes[ARENA] = UnitAttr()
-    arena.memref.name_hint = "arena"
+    type = MemRefType(i8, static([size]), NoneAttr(), space)
+    arena = marked_arena(type, alignment, sizes=given)
     for op in (*writer.ops, arena):
         Rewriter.insert_op(op, InsertPoint.before(first))
     for index, value in zip(order, values, strict=True):
         alloc = allocations[index].alloc
-        type = alloc.memref.type
-        view = memref.ViewOp(arena.memref, value, alloc.dynamic_sizes, type)
-        view.location = alloc.location
-        if ARENA in alloc.attributes:  # the frame of a callee
-            view.attributes[ARENA] = UnitAttr()
-        Rewriter.replace_op(alloc, view)
+        taken = alloc.memref.type
+        view = memref.ViewOp(arena.memref, value, alloc.dynamic_sizes, taken)
+        replace_by(view, alloc)
     return arena
 
 
