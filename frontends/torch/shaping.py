@@ -1,6 +1,7 @@
 """Converts ATen operations that create or move elements to tgraph."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from itertools import accumulate
 from math import prod
 from typing import Any, cast
@@ -183,40 +184,58 @@ def _with_diagonal(c: AtenCall) -> SSAValue:
     return c.transpose(y, np.argsort(order).tolist())
 
 
-def _strided_range(c: AtenCall) -> tuple[SSAValue, range | Array]:
-    """The flattened tensor, and the indices that the given strides select: a range if
-    they are consecutive. Supports contiguous tensors only, because the memory layout of
-    others is unknown."""
-    if not c.examples["self"].is_contiguous():
-        raise Unsupported("on a tensor that is not contiguous")
-    shape: Sequence[int] = c["size"]
-    steps = np.tensordot(c["stride"], np.indices(shape), 1)
-    places = np.asarray(steps + (c["storage_offset"] or 0), np.int64)
-    flat = c.reshape(c["self"], [prod(shape_of(c["self"]))])
+def _strided_range(c: AtenCall) -> tuple[SSAValue, Sequence[int], range | Array]:
+    """The elements of a tensor in a line, the order of dimensions in which they follow
+    each other there, and the places in the line of the elements that the given strides
+    select: a range if they are consecutive. Strides count elements of the memory that
+    the tensor lies in, which may hold other elements as well: those cannot be read."""
+    example = c.examples["self"]
+    order = sorted(range(example.dim()), key=lambda d: -example.stride(d))
+    in_memory = example.permute(order)
+    line = c.reshape(c.transpose(c["self"], order), [example.numel()])
+    start = c["storage_offset"]
+    first = 0 if start is None else start - example.storage_offset()
+    places = first + _addresses(c["size"], c["stride"])
+    if not in_memory.is_contiguous():
+        held = _addresses(in_memory.shape, in_memory.stride()).ravel()
+        ascending = np.argsort(held, kind="stable")
+        at = np.searchsorted(held, places, sorter=ascending)
+        found = ascending[np.minimum(at, held.size - 1)]
+        places = np.where(held[found] == places, found, -1)
+    if places.size and (places.min() < 0 or places.max() >= example.numel()):
+        raise Unsupported("beyond the elements of its tensor")
     if places.size and (np.diff(places.ravel()) == 1).all():
-        start = int(places.flat[0])
-        return flat, range(start, start + places.size)
-    return flat, places
+        return line, order, range(places.flat[0], places.flat[0] + places.size)
+    return line, order, places
+
+
+def _addresses(shape: Sequence[int], strides: Sequence[int]) -> Array:
+    """The distance of each element from the first, in elements."""
+    steps = (np.arange(n) * step for n, step in zip(shape, strides, strict=True))
+    return reduce(np.add, np.ix_(*steps), np.zeros((), np.int64))
 
 
 def _strided(c: AtenCall) -> SSAValue:
-    flat, places = _strided_range(c)
+    line, _, places = _strided_range(c)
     if isinstance(places, range):
-        return c.reshape(c.part(flat, 0, places.start, places.stop), c.shape)
-    return c.take(flat, c.constant(places), 0)
+        return c.reshape(c.part(line, 0, places.start, places.stop), c.shape)
+    return c.take(line, c.constant(places), 0)
 
 
 def _strided_scatter(c: AtenCall) -> SSAValue:
     """Writes at strides, as the gradient of a global average pool in channels-last
     layout does."""
-    flat, places = _strided_range(c)
+    line, order, places = _strided_range(c)
+    if 0 in c.examples["self"].stride() and not c.examples["self"].is_contiguous():
+        raise Unsupported("on a tensor with several elements at one address")
     source = c.reshape(c["src"], [prod(shape_of(c["src"]))])
     if isinstance(places, range):
         start = c.constant(np.array(places.start))
-        y = c.emit(DynamicUpdateSliceOp, flat, source, start)
+        y = c.emit(DynamicUpdateSliceOp, line, source, start)
     else:
-        y = put(c, flat, c.constant(places.ravel()), source, 0, "replace")
-    return c.reshape(y, c.shape)
+        y = put(c, line, c.constant(places.ravel()), source, 0, "replace")
+    y = c.reshape(y, [c.shape[dim] for dim in order])
+    return c.transpose(y, np.argsort(order).tolist())
 
 
 def _copy(c: AtenCall) -> SSAValue:
