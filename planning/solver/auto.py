@@ -25,7 +25,7 @@
       buffers splits the part (`spine.py`). If there is no such spine, or its pieces
       cannot get lower, it searches the part as a whole, unless it is too large. In
       parts that are small enough, it also searches among boxes that buffers fill
-      without a gap (`boxes.py`, which gets four shares).
+      without a gap (`boxes.py`).
 
 Skyline placement cannot handle gaps, given offsets or mixed alignments. The first plan
 of such a problem is the best of the greedy plans and, without given offsets, of the
@@ -61,7 +61,7 @@ from ..registry import strategy
 from ..validate import validate
 from . import greedy, orders
 from .backbone import backbone, longest
-from .boxes import BOX_WORK, Boxes
+from .boxes import BOX_WORK, Borders, Boxes
 from .budget import SearchBudget
 from .climb import Climb
 from .core import SLACKS, CoreFirst
@@ -96,10 +96,9 @@ _NEAR = 0.01
 orders are tried. They would take as long, and lower the peak by little if at all."""
 
 _SMALL = 2000  # the most buffers of a part for boxes and the squeaky wheel
-_DRAWS = 4  # shares of the work for boxes: where they help, little else does
 _BOXED = 0.8  # boxes are given up if more than this share of the buffers remains
 _BOXED_WORK = 2000  # work of the search among one draw of boxes, per buffer
-_DOUBT = 0.02  # `doubt` of `Boxes`: random, from this to ten times as much
+_DOUBT = 0.1  # `doubt` of `Boxes`: random, from this to ten times as much
 
 _STEPS = 32  # a step of a descent is 1/32 of the way from the peak to the lower bound
 _COMPARABLE = 2000  # the most buffers for `UpwardSearch`, which compares all pairs
@@ -411,7 +410,7 @@ def _searches(
     searches = [_core_first(part, bounds, budget), _exactly(part, bounds, seed, budget)]
     if len(part.size) <= _SMALL:
         searches.append(_by_wheel(part, bounds, budget))
-        searches += [_in_boxes(part, bounds, seed + n, budget) for n in range(_DRAWS)]
+        searches.append(_in_boxes(part, bounds, seed, budget))
     area = orders.measures(part)[1]
     searches.append(
         _by_descent(part.buffers, part.size, area, best, bounds, seed, budget)
@@ -499,10 +498,11 @@ def _in_boxes(part: Part, bounds: _Bounds, seed: int, budget: SearchBudget) -> _
     """Searches among boxes of buffers: each of many draws for a short time."""
     yield _PREPARING
     chance = random.Random(seed)
+    borders = Borders.of(part)
     made, searched = (work * len(part.size) for work in (BOX_WORK, _BOXED_WORK))
     while True:
         since = budget.seconds
-        boxes = Boxes(part, _DOUBT * 10 ** chance.random(), chance)
+        boxes = Boxes(borders, _DOUBT * 10 ** chance.random(), chance)
         budget.spend(made, since)
         if len(boxes.part.size) > _BOXED * len(part.size):
             return
