@@ -496,7 +496,7 @@ def _in_pieces(part: Part, bounds: _Bounds, seed: int, budget: SearchBudget) -> 
 
 def _in_boxes(part: Part, bounds: _Bounds, seed: int, budget: SearchBudget) -> _Search:
     """Searches among boxes of buffers: each of many draws for a short time."""
-    yield _PREPARING
+    yield 0  # before all other searches: a single draw often suffices
     chance = random.Random(seed)
     borders = Borders.of(part)
     made, searched = (work * len(part.size) for work in (BOX_WORK, _BOXED_WORK))
