@@ -205,6 +205,19 @@ def test_short_live_ranges_around_a_backbone_of_long_ones() -> None:
     assert not longest(replace(part, size=short))
 
 
+def test_most_heavily_loaded_sections_of_a_large_part_come_first() -> None:
+    chance = random.Random(7)
+    buffers = [
+        Buffer("", chance.randint(1, 32), step, step + length)
+        for step in range(6_000)
+        for length in [chance.randint(2, 1500 if chance.random() < 0.02 else 3)]
+    ]
+    problem = Problem(buffers)
+    around_backbone = solve(problem, "auto", Limits(effort=0))
+    assert around_backbone.peak > 1.01 * problem.lower_bound
+    assert solve(problem, "auto", Limits(effort=0.01)).optimal
+
+
 def training(steps: int) -> Iterator[Buffer]:
     """Activations that live until the mirrored step, and temporaries."""
     chance = random.Random(7)

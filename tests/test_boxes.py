@@ -8,7 +8,7 @@ import pytest
 from rectangles import rectangle
 
 from tensorplan.planning import Buffer, Limits, Problem, solve, validate
-from tensorplan.planning.solver.boxes import Boxes
+from tensorplan.planning.solver.boxes import Borders, Boxes
 from tensorplan.planning.solver.sections import Part, parts_of
 
 
@@ -25,7 +25,7 @@ def test_adjacent_stacks_of_equal_height_form_a_box() -> None:
         Buffer("other", 500, 2, 6),
     ]
     part = part_of(buffers)
-    boxes = Boxes(part, 0.1)
+    boxes = Boxes(Borders.of(part), 0.1)
     spans = zip(boxes.part.first, boxes.part.end, boxes.part.size, strict=True)
     assert sorted(spans) == [(0, 1, 500), (0, 1, 1011)]  # both across step 4
     offsets = boxes.offsets([500 if size == 1011 else 0 for size in boxes.part.size])
@@ -44,8 +44,24 @@ def test_equal_sums_of_few_bytes_form_no_box() -> None:
         Buffer("across", 5, 2, 6),
     ]
     part = part_of(buffers)
-    assert len(Boxes(part, 0.1).part.size) == len(buffers)
-    assert len(Boxes(part, 10).part.size) < len(buffers)
+    assert len(Boxes(Borders.of(part), 0.1).part.size) == len(buffers)
+    assert len(Boxes(Borders.of(part), 10).part.size) < len(buffers)
+
+
+def test_box_with_the_lifetime_of_another_comes_first() -> None:
+    buffers = [
+        Buffer("a", 1000, 0, 4),
+        Buffer("b", 1000, 4, 8),
+        Buffer("c", 1000, 4, 9),
+        Buffer("across", 50, 3, 10),
+    ]
+    for twin in ("b", "c"):
+        end = next(b.end for b in buffers if b.id == twin)
+        part = part_of([*buffers, Buffer("other", 300, 0, end)])
+        boxes = Boxes(Borders.of(part), 0.1).part
+        spans = list(zip(boxes.first, boxes.end, boxes.size, strict=True))
+        joined = next(span for span in spans if span[2] == 300)
+        assert (*joined[:2], 1000) in spans
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -55,7 +71,7 @@ def test_plan_of_boxes_is_a_valid_plan_of_buffers(seed: int) -> None:
         parts_of([(b.start, b.end) for b in buffers], [b.size for b in buffers]),
         key=lambda part: len(part.size),
     )
-    boxes = Boxes(part, 0.2, Random(seed))
+    boxes = Boxes(Borders.of(part), 0.2, Random(seed))
     assert len(boxes.part.size) < len(part.size) // 2
     above = list(accumulate(boxes.part.size, initial=0))  # one above the other
     offsets = boxes.offsets(above[:-1])

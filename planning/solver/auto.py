@@ -7,10 +7,11 @@
     * greedy-by-size, best-fit and first fit by duration (`greedy.py`, `gaps.py`).
 
    In a large part whose longest-lived buffers carry most of the load, skyline placement
-   first tries a single order. Then a skyline places only these buffers, in orders that
-   learn from earlier plans (`backbone.py`, `squeaky.py`), and first fit places the
-   others around them. The other orders are tried only if the result is not near the
-   lower bound.
+   first tries a single order. Then the buffers of the most heavily loaded sections come
+   first, as in the search below. If that fails, a skyline places only the longest-lived
+   buffers, in orders that learn from earlier plans (`backbone.py`, `squeaky.py`), and
+   first fit places the others around them. The other orders are tried only if the
+   result is not near the lower bound.
 3. Searches improve the part with the highest peak. They take turns, so that each gets
    the same share of the work. A try that lowers the peak is not counted.
     * The most heavily loaded sections first, the others around them, under capacities
@@ -25,7 +26,7 @@
       buffers splits the part (`spine.py`). If there is no such spine, or its pieces
       cannot get lower, it searches the part as a whole, unless it is too large. In
       parts that are small enough, it also searches among boxes that buffers fill
-      without a gap (`boxes.py`, which gets four shares).
+      without a gap (`boxes.py`).
 
 Skyline placement cannot handle gaps, given offsets or mixed alignments. The first plan
 of such a problem is the best of the greedy plans and, without given offsets, of the
@@ -61,7 +62,7 @@ from ..registry import strategy
 from ..validate import validate
 from . import greedy, orders
 from .backbone import backbone, longest
-from .boxes import BOX_WORK, Boxes
+from .boxes import BOX_WORK, Borders, Boxes
 from .budget import SearchBudget
 from .climb import Climb
 from .core import SLACKS, CoreFirst
@@ -92,14 +93,16 @@ _FILLED, _IRREGULAR = 0.1, 0.1
 these problems can reach the lower bound, and more work rarely helps."""
 
 _NEAR = 0.01
-"""If a plan around a backbone exceeds the load by at most this share, no other skyline
-orders are tried. They would take as long, and lower the peak by little if at all."""
+"""If a plan of long-lived buffers first, or of a core, exceeds the load by at most this
+share, no other skyline orders are tried. They would take as long, and lower the peak by
+little if at all."""
+
+_FIRST_SLACKS = 0.03, 0.015  # of the cores that are tried before other searches
 
 _SMALL = 2000  # the most buffers of a part for boxes and the squeaky wheel
-_DRAWS = 4  # shares of the work for boxes: where they help, little else does
 _BOXED = 0.8  # boxes are given up if more than this share of the buffers remains
 _BOXED_WORK = 2000  # work of the search among one draw of boxes, per buffer
-_DOUBT = 0.02  # `doubt` of `Boxes`: random, from this to ten times as much
+_DOUBT = 0.1  # `doubt` of `Boxes`: random, from this to ten times as much
 
 _STEPS = 32  # a step of a descent is 1/32 of the way from the peak to the lower bound
 _COMPARABLE = 2000  # the most buffers for `UpwardSearch`, which compares all pairs
@@ -204,6 +207,7 @@ class _RegularPlan:
         self.parts = parts_of([(b.start, b.end) for b in self.buffers], sizes)
         self.backbones = [longest(part) for part in self.parts]
         self.skylines = [skyline_plans(part) for part in self.parts]
+        self.cores = [CoreFirst(part) for part in self.parts]
         self.bound = -(-task.lower_bound // self.unit)
         """The lower bound of the peak, in units."""
         self.goal = max(self.bound, (task.problem.capacity or 0) // self.unit)
@@ -240,7 +244,9 @@ class _RegularPlan:
 
     def _place_greedily(self, number: int, part: Part) -> None:
         members = [self.buffers[index] for index in part.indices]
-        around = backbone(part, self.backbones[number])
+        around: Sequence[int] = ()
+        if self.backbones[number] and not self._place_core(number, part):
+            around = backbone(part, self.backbones[number])
         first = [at if at == WAITING else at * self.unit for at in around]
         for plan in greedy.plans_below(
             members, lambda: self.peaks[number] * self.unit, first
@@ -250,10 +256,26 @@ class _RegularPlan:
                 _lay(part, plan, self.greediest, 1)
             if peak_of(members, plan) <= self.task.goal:
                 break
-        lowest = self._stop_at(part)
-        is_near = self.peaks[number] <= lowest * (1 + _NEAR)
-        if around and not is_near and not deadline.passed():
-            self._improve(number, _lowest(part, self.skylines[number], lowest))
+        if around and self.peaks[number] > self._near(part) and not deadline.passed():
+            lowest = _lowest(part, self.skylines[number], self._stop_at(part))
+            self._improve(number, lowest)
+
+    def _place_core(self, number: int, part: Part) -> bool:
+        """Tries a few cores. Returns whether the plan is now near the lower bound."""
+        budget, core = self.task.budget, self.cores[number]
+        if part.covered > budget.left:
+            return False
+        slacks = [slack for slack in _FIRST_SLACKS if core.is_small(slack)]
+        for capacity in self._near(part), self._stop_at(part):
+            for slack in slacks:
+                if self.peaks[number] > capacity:
+                    found = core.fit(capacity, slack, 1, budget)
+                    if found is not None:
+                        self._improve(number, found)
+                        self._report()
+            if self.peaks[number] > capacity:
+                break
+        return self.peaks[number] <= self._near(part)
 
     def search(self) -> tuple[int, int]:
         """Searches better plans of the highest part: lowering another does not lower
@@ -271,7 +293,8 @@ class _RegularPlan:
                 improved = partial(self._take, part)
                 bounds = _Bounds(floor, self.peaks[number], part.peak, improved)
                 best = partial(self._taken, part)
-                searches = _searches(part, best, bounds, task.limits.seed, task.budget)
+                core, seed = self.cores[number], task.limits.seed
+                searches = _searches(part, core, best, bounds, seed, task.budget)
                 begun[number] = bounds, _minimise(bounds, searches, task.budget)
             bounds, tries = begun[number]
             bounds.low = max(bounds.low, floor)
@@ -307,6 +330,10 @@ class _RegularPlan:
     def _stop_at(self, part: Part) -> int:
         """The peak of a part, in units, at which its search stops."""
         return max(self.goal, max(part.load))
+
+    def _near(self, part: Part) -> int:
+        """A peak of a part, in units, that is near the lower bound."""
+        return int(self._stop_at(part) * (1 + _NEAR))
 
     def _peak_of(self, part: Part, offsets: Sequence[int]) -> int:
         """The peak of a part in bytes, without padding."""
@@ -402,16 +429,17 @@ def _minimise(
 
 def _searches(
     part: Part,
+    core: CoreFirst,
     best: Callable[[], Sequence[int]],
     bounds: _Bounds,
     seed: int,
     budget: SearchBudget,
 ) -> Sequence[_Search]:
     """The searches for a part of a regular problem."""
-    searches = [_core_first(part, bounds, budget), _exactly(part, bounds, seed, budget)]
+    searches = [_core_first(core, bounds, budget), _exactly(part, bounds, seed, budget)]
     if len(part.size) <= _SMALL:
         searches.append(_by_wheel(part, bounds, budget))
-        searches += [_in_boxes(part, bounds, seed + n, budget) for n in range(_DRAWS)]
+        searches.append(_in_boxes(part, bounds, seed, budget))
     area = orders.measures(part)[1]
     searches.append(
         _by_descent(part.buffers, part.size, area, best, bounds, seed, budget)
@@ -419,9 +447,8 @@ def _searches(
     return searches
 
 
-def _core_first(part: Part, bounds: _Bounds, budget: SearchBudget) -> _Search:
+def _core_first(core: CoreFirst, bounds: _Bounds, budget: SearchBudget) -> _Search:
     yield _PREPARING
-    core = CoreFirst(part)
     slacks = [slack for slack in SLACKS if core.is_small(slack)]
     for effort, excess in _CORES:
         for slack in slacks:
@@ -497,12 +524,13 @@ def _in_pieces(part: Part, bounds: _Bounds, seed: int, budget: SearchBudget) -> 
 
 def _in_boxes(part: Part, bounds: _Bounds, seed: int, budget: SearchBudget) -> _Search:
     """Searches among boxes of buffers: each of many draws for a short time."""
-    yield _PREPARING
+    yield 0  # before all other searches: a single draw often suffices
     chance = random.Random(seed)
+    borders = Borders.of(part)
     made, searched = (work * len(part.size) for work in (BOX_WORK, _BOXED_WORK))
     while True:
         since = budget.seconds
-        boxes = Boxes(part, _DOUBT * 10 ** chance.random(), chance)
+        boxes = Boxes(borders, _DOUBT * 10 ** chance.random(), chance)
         budget.spend(made, since)
         if len(boxes.part.size) > _BOXED * len(part.size):
             return

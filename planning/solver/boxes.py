@@ -9,8 +9,10 @@ far fewer wrong choices.
 
 The number of pairs of stacks at a step, divided by their height in units, estimates how
 many pairs of that height have equal sums by accident; boxes with a high estimate are
-not made. Nothing proves that a box lies in a good plan. Boxes are therefore drawn again
-and again, each time without a random share of the matches.
+not made. Boxes that get the lifetime of another box come first, because two boxes with
+equal lifetimes are often the halves of a larger one. Nothing proves that a box lies in
+a good plan. Boxes are therefore drawn again and again, each time without a random share
+of the matches.
 
 Wang, "Two Algorithms for Constrained Two-Dimensional Cutting Stock Problems", 1983,
 also combines rectangles bottom-up. Buchsbaum et al., "OPT versus LOAD in Dynamic
@@ -18,7 +20,7 @@ Storage Allocation", 2003, put buffers into boxes; theirs may waste memory.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations, product
 from math import comb
 from random import Random
@@ -27,7 +29,7 @@ from typing import NamedTuple
 from .. import deadline
 from .sections import Part, parts_of
 
-BOX_WORK = 1000
+BOX_WORK = 1500
 """The work of making boxes, per buffer, in sections of `search.py`."""
 
 _MOST = 7  # the most members of a box
@@ -46,41 +48,90 @@ class _Box(NamedTuple):
 class _Match(NamedTuple):
     """Two stacks of equal height that may become a box. Likely matches sort first."""
 
+    is_alone: bool  # whether no other box has the lifetime of the new one
     members: int  # boxes in both stacks
     doubt: float  # how many such matches agree by accident, as an estimate
     earlier: Sequence[int]
     later: Sequence[int]
 
 
-class _Stacks(NamedTuple):
-    """All stacks of a given number of boxes with equal lifetimes."""
+class _Border:
+    """The outermost boxes that end, or that start, at a border between sections."""
 
-    number: int  # of stacks
-    by_height: Mapping[int, Sequence[Sequence[int]]]  # the stacks, by height in units
+    def __init__(self, size: Sequence[int], groups: Mapping[int, Sequence[int]]):
+        """`size` has the units of each box. `groups` has the boxes with equal
+        lifetimes, by their other border."""
+        self.groups = groups
+        self._size = size
+        self.tallest = max(map(self._height, groups.values()), default=0)
+        """The height of the highest stack."""
+        lengths = list(map(len, groups.values()))
+        self.numbers = [
+            sum(comb(length, count) for length in lengths)
+            for count in range(1, min(max(lengths, default=0) + 1, _MOST))
+        ]
+        """The number of stacks of 1 box, of 2, ..."""
+        self._stacks: dict[int, Mapping[int, Sequence[Sequence[int]]]] = {}
+
+    def stacks(self, count: int) -> Mapping[int, Sequence[Sequence[int]]]:
+        """The stacks of `count` boxes, by their height in units."""
+        if count not in self._stacks:
+            found = defaultdict[int, list[Sequence[int]]](list)
+            for group in self.groups.values():
+                for stack in combinations(group, count):
+                    found[self._height(stack)].append(stack)
+            self._stacks[count] = found
+        return self._stacks[count]
+
+    def _height(self, stack: Sequence[int]) -> int:
+        return sum(map(self._size.__getitem__, stack))
+
+
+class Borders(NamedTuple):
+    """The borders of a part. All draws of boxes begin with these, and share them."""
+
+    part: Part
+    ending: Sequence[_Border]  # per border
+    starting: Sequence[_Border]
+
+    @classmethod
+    def of(cls, part: Part) -> "Borders":
+        ending, starting = (
+            [defaultdict[int, list[int]](list) for _ in range(part.sections + 1)]
+            for _ in range(2)
+        )
+        for number, (first, end) in enumerate(zip(part.first, part.end, strict=True)):
+            ending[end][first].append(number)
+            starting[first][end].append(number)
+        return cls(
+            part,
+            [_Border(part.size, groups) for groups in ending],
+            [_Border(part.size, groups) for groups in starting],
+        )
 
 
 class Boxes:
     """The buffers of a part in boxes. `part` has the outermost boxes as its buffers."""
 
-    def __init__(self, part: Part, doubt: float, chance: Random | None = None) -> None:
+    def __init__(
+        self, borders: Borders, doubt: float, chance: Random | None = None
+    ) -> None:
         """`doubt` is the highest estimate of accidental matches at which a box is made.
 
         `chance`, if given, omits some matches at random. Ends early at a deadline.
         """
+        part = borders.part
         spans = zip(part.first, part.end, strict=True)
         self._boxes = [_Box(*span) for span in spans]
         self._size = list(part.size)  # of the boxes
         self._count = len(part.size)
-        # The outermost boxes: by end, then start; and by start, then end.
-        self._ending = _Groups()
-        self._starting = _Groups()
-        for number in range(self._count):
-            self._add(number)
+        self._ending = list(borders.ending)  # of the outermost boxes
+        self._starting = list(borders.starting)
         self._fill(doubt, chance)
         outer = sorted(
             number
-            for groups in self._ending.values()
-            for group in groups.values()
+            for border in self._ending
+            for group in border.groups.values()
             for number in group
         )
         lives = [self._boxes[number][:2] for number in outer]
@@ -101,87 +152,79 @@ class Boxes:
                     offset += self._size[member]
         return offsets[: self._count]
 
-    def _add(self, number: int) -> None:
-        first, end = self._boxes[number][:2]
-        self._ending[end][first].append(number)
-        self._starting[first][end].append(number)
-
     def _fill(self, doubt: float, chance: Random | None) -> None:
         """Makes boxes until no stacks match. Likely matches become boxes first."""
         matches: dict[int, list[_Match]] = {}
-        changed = set(self._ending) & set(self._starting)
+        changed = set(range(len(self._ending)))
         while changed and not deadline.passed():
-            for section in sorted(changed):
-                matches[section] = list(self._matches(section, doubt, chance))
-            changed.clear()
+            for border in sorted(changed):
+                matches[border] = list(self._matches(border, doubt, chance))
             used: set[int] = set()
+            joined: list[_Match] = []
             for match in sorted(chain.from_iterable(matches.values())):
                 members = (*match.earlier, *match.later)
                 if used.isdisjoint(members):
                     used.update(members)
-                    changed.update(self._join(match))
-            changed &= set(self._ending) & set(self._starting)
+                    joined.append(match)
+            changed = self._join(joined)
 
     def _matches(
-        self, section: int, doubt: float, chance: Random | None
+        self, border: int, doubt: float, chance: Random | None
     ) -> Iterator[_Match]:
-        """Matches of stacks that end before `section` and stacks that start in it."""
-        groups = self._ending[section].values(), self._starting[section].values()
-        tallest = min(max(map(self._height, lives)) for lives in groups)
-        before, after = (self._stacks(lives, doubt * tallest) for lives in groups)
-        for members in range(2, _MOST + 1):
-            for count in range(max(1, members - len(after)), members):
-                if count > len(before):
+        """Matches of stacks that end at a border and stacks that start there."""
+        before, after = self._ending[border], self._starting[border]
+        most = doubt * min(before.tallest, after.tallest)
+        for one, number in enumerate(before.numbers, 1):
+            if number > most:
+                break
+            for other, count in enumerate(after.numbers[: _MOST - one], 1):
+                pairs = number * count
+                if count > most:
                     break
-                earlier, later = before[count - 1], after[members - count - 1]
-                pairs = earlier.number * later.number
-                for height in earlier.by_height.keys() & later.by_height.keys():
+                if pairs > most:
+                    continue
+                earlier, later = before.stacks(one), after.stacks(other)
+                for height in earlier.keys() & later.keys():
                     if pairs > doubt * height:
                         continue
-                    for stacks in product(
-                        earlier.by_height[height], later.by_height[height]
-                    ):
-                        if not chance or chance.random() >= _LEFT_OUT:
-                            yield _Match(members, pairs / height, *stacks)
+                    for stacks in product(earlier[height], later[height]):
+                        if chance and chance.random() < _LEFT_OUT:
+                            continue
+                        first = self._boxes[stacks[0][0]].first
+                        end = self._boxes[stacks[1][0]].end
+                        is_alone = end not in self._starting[first].groups
+                        doubted = pairs / height
+                        yield _Match(is_alone, one + other, doubted, *stacks)
 
-    def _stacks(
-        self, groups: Iterable[Sequence[int]], most: float
-    ) -> Sequence[_Stacks]:
-        """The stacks of 1 box, of 2, ..., up to the last count with at most `most`."""
-        result: list[_Stacks] = []
-        for count in range(1, _MOST):
-            number = sum(comb(len(group), count) for group in groups)
-            if not 0 < number <= most:
-                break
-            by_height = defaultdict[int, list[Sequence[int]]](list)
-            for group in groups:
-                for stack in combinations(group, count):
-                    by_height[self._height(stack)].append(stack)
-            result.append(_Stacks(number, by_height))
-        return result
+    def _join(self, matches: Sequence[_Match]) -> set[int]:
+        """Makes boxes, and returns the borders at which lifetimes changed."""
+        ending: dict[int, dict[int, list[int]]] = {}  # the groups at changed borders
+        starting: dict[int, dict[int, list[int]]] = {}
 
-    def _height(self, stack: Sequence[int]) -> int:
-        return sum(map(self._size.__getitem__, stack))
-
-    def _join(self, match: _Match) -> set[int]:
-        """Makes a box, and returns the sections at whose start a lifetime changed."""
-        changed: set[int] = set()
-        for number in (*match.earlier, *match.later):
+        def groups(number: int) -> Iterator[list[int]]:
+            """The groups of a box, to be changed."""
             first, end = self._boxes[number][:2]
-            self._ending[end][first].remove(number)
-            self._starting[first][end].remove(number)
-            changed |= {first, end}
-        first = self._boxes[match.earlier[0]].first
-        end = self._boxes[match.later[0]].end
-        height = self._height(match.earlier)
-        self._size.append(height)
-        self._boxes.append(_Box(first, end, match.earlier, match.later))
-        self._add(len(self._boxes) - 1)
-        return changed
+            for changed, borders, here, other in (
+                (ending, self._ending, end, first),
+                (starting, self._starting, first, end),
+            ):
+                if here not in changed:
+                    before = borders[here].groups.items()
+                    changed[here] = {there: list(group) for there, group in before}
+                yield changed[here].setdefault(other, [])
 
-
-class _Groups(defaultdict[int, dict[int, list[int]]]):
-    """The numbers of boxes, by one end of their lifetime and then by the other."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda: defaultdict(list))
+        for match in matches:
+            for number in (*match.earlier, *match.later):
+                for group in groups(number):
+                    group.remove(number)
+            first = self._boxes[match.earlier[0]].first
+            end = self._boxes[match.later[0]].end
+            self._size.append(sum(map(self._size.__getitem__, match.earlier)))
+            self._boxes.append(_Box(first, end, match.earlier, match.later))
+            for group in groups(len(self._boxes) - 1):
+                group.append(len(self._boxes) - 1)
+        for changed, borders in (ending, self._ending), (starting, self._starting):
+            for border, lives in changed.items():
+                kept = {other: group for other, group in lives.items() if group}
+                borders[border] = _Border(self._size, kept)
+        return ending.keys() | starting.keys()

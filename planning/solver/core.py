@@ -11,6 +11,7 @@ places the buffers of lighter and lighter sections around the core, and ejection
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
@@ -48,13 +49,17 @@ class CoreFirst:
 
     def __init__(self, part: Part) -> None:
         self._part = part
-        self._tall = part.tallest
-        self._area = [
-            size * (end - first)
-            for size, first, end in zip(part.size, part.first, part.end, strict=True)
-        ]
         self._cores: dict[float, list[_Core]] = {}
-        self._repair = Repair(part.buffers)
+
+    @cached_property
+    def _repair(self) -> Repair:
+        return Repair(self._part.buffers)
+
+    @cached_property
+    def _area(self) -> Sequence[int]:
+        part = self._part
+        spans = zip(part.size, part.first, part.end, strict=True)
+        return [size * (end - first) for size, first, end in spans]
 
     def fit(
         self, capacity: int, slack: float, effort: int, budget: SearchBudget
@@ -63,7 +68,7 @@ class CoreFirst:
 
         The limits of work are proportional to `effort`.
         """
-        offsets = [WAITING] * len(self._tall)
+        offsets = [WAITING] * len(self._part.size)
         firm = [1] * len(offsets)
         for core in self._core(slack):
             since = budget.seconds
@@ -83,18 +88,18 @@ class CoreFirst:
 
         Each level reaches `_WIDEN` times as far below the greatest load as the last.
         """
-        most = max(self._tall)
+        most = max(self._part.tallest)
         steps = [most * (1 - slack * _WIDEN**n) for n in range(1, 20)]
         bounds = [-bound for bound in steps if bound > 0]
         keys = [
             (bisect_left(bounds, -tall), -area)
-            for tall, area in zip(self._tall, self._area, strict=True)
+            for tall, area in zip(self._part.tallest, self._area, strict=True)
         ]
         return sorted(range(len(keys)), key=keys.__getitem__)
 
     def is_small(self, slack: float) -> bool:
         """Whether each part of the core of this slack has at most half the buffers."""
-        level, half = self._level(slack), len(self._tall) // 2
+        level, half = self._level(slack), len(self._part.tallest) // 2
         groups = self._part.connected(level) if len(level) > half else ()
         return all(len(group) <= half for group in groups)
 
@@ -105,8 +110,8 @@ class CoreFirst:
 
     def _level(self, slack: float) -> Sequence[int]:
         """The buffers of the core of this slack."""
-        bound = max(self._tall) * (1 - slack)
-        return [i for i, tall in enumerate(self._tall) if tall > bound]
+        bound = max(self._part.tallest) * (1 - slack)
+        return [i for i, tall in enumerate(self._part.tallest) if tall > bound]
 
     def _parts(self, slack: float) -> Iterator[tuple[Sequence[int], Part]]:
         """The parts of the core of this slack, each with the indices of its buffers."""

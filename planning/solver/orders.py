@@ -84,4 +84,4 @@ def by_measure(measure: Sequence[int], chance: Random | None = None) -> list[int
     if chance:  # the numbers of randrange(800, 1200), in half of the time
         noise = (n for n in iter(partial(chance.getrandbits, 9), -1) if n < 400)
         measure = [value * (800 + n) for value, n in zip(measure, noise, strict=False)]
-    return sorted(range(len(measure)), key=lambda i: (-measure[i], i))
+    return sorted(range(len(measure)), key=measure.__getitem__, reverse=True)
