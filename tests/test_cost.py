@@ -269,15 +269,20 @@ def test_rates_of_depthwise_convolutions() -> None:
     forward = convolution(*shapes, groups=64)
     loading = 2 * bytes / FEATURE_BYTES_PER_NS
     assert arithmetic(forward) == round(flops(forward) / FEATURE_PER_NS + loading)
-    for size, rate in ((3, FEATURE_PER_NS), (5, WIDE_FEATURE_PER_NS)):
-        low, result = size // 2, f"{size}x{size}x1x64"
-        labels = "f01b_i01o->01bf"
-        weights = convolution(
-            *(image, image, result), low=low, high=low, batches=64, labels=labels
-        )
-        written = 4 * 3 * 3 * 64
-        loading = (bytes + written) / FEATURE_BYTES_PER_NS if size == 3 else 0
-        assert arithmetic(weights) == round(flops(weights) / rate + loading)
+    for size in (3, 5):
+        written = 4 * size * size * 64
+        weights = gradient_of_weights("f01b_i01o->01bf", image, size)
+        loading = (bytes + written) / FEATURE_BYTES_PER_NS
+        assert arithmetic(weights) == round(flops(weights) / FEATURE_PER_NS + loading)
+    wide = gradient_of_weights("fb01_io01->01bf", "4x64x32x32", 5)
+    assert arithmetic(wide) == round(flops(wide) / WIDE_FEATURE_PER_NS)
+
+
+def gradient_of_weights(labels: str, image: str, size: int) -> Operation:
+    low, result = size // 2, f"{size}x{size}x1x64"
+    return convolution(
+        *(image, image, result), low=low, high=low, batches=64, labels=labels
+    )
 
 
 def test_native_code_computes_depthwise_convolutions_with_channels_first() -> None:

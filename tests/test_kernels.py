@@ -39,7 +39,7 @@ from tensorplan.dialects.tgraph.windows import WindowDimension
 from tensorplan.runtime.backends.arrays import tiles, try_reshape
 from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.jit import llvm
-from tensorplan.runtime.backends.native import planes, stencils
+from tensorplan.runtime.backends.native import planes, stencils, taps
 from tensorplan.runtime.backends.numpy.base import KERNELS, ufunc_call
 from tensorplan.runtime.backends.numpy.forms import FORMS, TILE
 from tensorplan.runtime.backends.numpy.reducing import spans
@@ -618,6 +618,20 @@ def test_convolution_of_one_feature(seed: int, monkeypatch: pytest.MonkeyPatch) 
     assert bool(found) == llvm.is_available()
 
 
+def record_calls(monkeypatch: pytest.MonkeyPatch, module: Any) -> Sequence[object]:
+    """Returns a list to which each later convolution adds the calls that `module` makes
+    for it, or None."""
+    found: list[object] = []
+    calls_of = module.calls_of
+
+    def recorded(*given: Any) -> Any:
+        found.append(calls_of(*given))
+        return found[-1]
+
+    monkeypatch.setattr(module, "calls_of", recorded)
+    return found
+
+
 PLANES = [
     ("bf01_oi01->bf01", [(3, 1, 1, 1), (3, 1, 1, 1)], (21, 70), 1, 1),
     ("bf01_io01->fb01", [(3, 2, 1, 1), (5, 2, 1, 1)], (9, 33), 1, 2),
@@ -640,14 +654,7 @@ def test_grouped_convolution_by_planes(
     made: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found: list[object] = []
-    calls_of = planes.calls_of
-
-    def recorded(*given: Any) -> Any:
-        found.append(calls_of(*given))
-        return found[-1]
-
-    monkeypatch.setattr(planes, "calls_of", recorded)
+    found = record_calls(monkeypatch, planes)
     groups, low = 6, [size // 2 for size, *_ in window]
     spatial = {str(d): size for d, size in enumerate(image)}
     sizes, strides, holes, apart = map(list, zip(*window, strict=True))
@@ -725,6 +732,14 @@ def test_gradient_of_depthwise_weights(labels: str, stride: int, apart: int) -> 
     w = numbers(rng, [of_kernel[n] for n in kernel], "float32")
     out = tensor([of_result[n] for n in result], "float32")
     check(rng, reducing.ConvolutionOp, [x, w], properties, out)
+
+
+def test_gradient_of_depthwise_weights_by_taps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If features are contiguous, which `check` chooses for two of these labels."""
+    found = record_calls(monkeypatch, taps)
+    for labels, stride, apart in WIDE_DEPTHWISE:
+        test_gradient_of_depthwise_weights(labels, stride, apart)
+    assert any(found) == llvm.is_available()
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2])

@@ -43,6 +43,7 @@ from . import (
     sorting,
     stencils,
     strips,
+    taps,
     widening,
     windows,
 )
@@ -202,10 +203,12 @@ def _contraction(
         made = {**by_result(after), **sums}
         nest = _nest(made, result, {**known, **factors}, out, scratch)
         return [*with_native_copies(before, scratch), *nest]
-    is_own = few_rows.is_supported(first, inputs, out, scratch) or planes.is_supported(
-        first, inputs, out
+    is_own = (
+        few_rows.is_supported(first, inputs, out, scratch),
+        planes.is_supported(first, inputs, out),
+        taps.is_supported(first, inputs, out),
     )
-    if not is_own:
+    if not any(is_own):
         for compiled in panels.calls_of, onednn.compiled:
             whole = compiled(first, inputs, out, scratch, after, result, known)
             if whole is not None:
@@ -261,6 +264,7 @@ def _product(
     asked = (
         few_rows.calls_of,
         planes.calls_of,
+        taps.calls_of,
         panels.calls_of,
         onednn.compiled,
         strips.calls_of,

@@ -228,31 +228,32 @@ class _Lowering:
     ) -> None:
         """Sums for the vectors that start at `place` plus each of `vectors`. If `place`
         is a variable, all their lanes are in the image."""
-        code, dtype, dim = self._code, self._dtype, self._window[-1]
+        code, dtype, last = self._code, self._dtype, self._window[-1]
         size, (step, right, along) = dtype.itemsize, [x[-1] for x in self._steps]
         element = "float" if size == 4 else "double"
         zero = code.widened(code.number(0.0, element), lanes)
         sums = [code.slot(zero) for _ in vectors]
         for total in sums:
             code.set(total, zero)
-        image = code.moved(image, place, dim.stride * step)
+        image = code.moved(image, place, last.stride * step)
         with ExitStack() as stack:
             seen, *steps = self._seen
             if seen > 1:
                 index = stack.enter_context(code.loop("0", str(seen), 1))
                 image, kernel = code.all_moved([image, kernel], index, steps)
             for d, start in enumerate(starts):
-                bounds = self._met(d, start)
+                dim = self._window[d]
+                bounds = met(code, dim, self._sizes[d], self._places[d], start)
                 index = stack.enter_context(code.loop(*bounds, 1))
-                apart = code.index("mul", index, self._window[d].window_dilation)
+                apart = code.index("mul", index, dim.window_dilation)
                 element_at = code.index("add", start, apart)
                 image = code.moved(image, element_at, self._steps[0][d])
                 kernel = code.moved(kernel, index, self._steps[1][d])
-            for k in range(dim.size):
+            for k in range(last.size):
                 factor = load(code, code.moved(kernel, str(k), right), 0, dtype, 1, 1)
                 wide = code.widened(factor, lanes)
                 for total, vector in zip(sums, vectors, strict=True):
-                    first = vector * dim.stride + k * dim.window_dilation - dim.low
+                    first = vector * last.stride + k * last.window_dilation - last.low
                     wanted = range(lanes)
                     if place == "0":
                         wanted = self._inside(first, vector, lanes)
@@ -260,7 +261,7 @@ class _Lowering:
                         continue
                     pointer = code.moved(image, str(first), step)
                     row = load_lanes(
-                        code, pointer, dim.stride * size, dtype, lanes, wanted
+                        code, pointer, last.stride * size, dtype, lanes, wanted
                     )
                     before = code.get(total, element, lanes)
                     code.set(total, code.fma(row, wide, before))
@@ -279,16 +280,18 @@ class _Lowering:
         end = -((first - self._sizes[-1]) // stride)
         return range(begin, max(begin, min(end, lanes, self._places[-1] - vector)))
 
-    def _met(self, d: int, start: str) -> tuple[str, str]:
-        """The elements of the window along dimension `d`, from `start` on, that are in
-        the image: the first, and the end."""
-        code, dim = self._code, self._window[d]
-        reach = (self._places[d] - 1) * dim.stride - dim.low + dim.reach
-        if dim.low <= 0 and reach <= self._sizes[d]:
-            return "0", str(dim.size)
-        at, apart = Value(code, start, "i64", 1), dim.window_dilation
-        before, after = (
-            code.binary("udiv", x.call("smax", 0) + (apart - 1), apart)
-            for x in (-at, -at + self._sizes[d])
-        )
-        return before.text, after.call("smin", dim.size).text
+
+def met(
+    code: LlvmFunction, dim: WindowDimension, size: int, places: int, start: str
+) -> tuple[str, str]:
+    """The elements of the window along a dimension of `size` elements that are in the
+    image, if the first one meets element `start`: the first, and the end."""
+    reach = (places - 1) * dim.stride - dim.low + dim.reach
+    if dim.low <= 0 and reach <= size:
+        return "0", str(dim.size)
+    at, apart = Value(code, start, "i64", 1), dim.window_dilation
+    before, after = (
+        code.binary("udiv", x.call("smax", 0) + (apart - 1), apart)
+        for x in (-at, -at + size)
+    )
+    return before.text, after.call("smin", dim.size).text

@@ -139,18 +139,25 @@ def _has_one_feature(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
 
 
 def _is_wide_gradient(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
-    """Whether `op` is the gradient of the weights of a wide depthwise convolution whose
-    images have contiguous rows."""
+    """Whether `op` is such a gradient of images that have contiguous rows."""
     image, kernel = inputs
     last = op.spatial[-1:]
+    return (
+        is_of_wide_weights(op, inputs)
+        and kernel.shape[op.labels[1].index(last)] >= HALF
+        and image.strides[op.labels[0].index(last)] == image.itemsize
+    )
+
+
+def is_of_wide_weights(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
+    """Whether `op` is the gradient of the weights of a wide depthwise convolution."""
+    image, kernel = inputs
     groups = op.batch_group_count.value.data
     return (
         groups > 1
         and op.groups == groups == kernel.shape[op.labels[1].index("o")]
         and image.shape[op.labels[0].index("b")] == groups
         and max(_result_sizes(op), default=0) > WIDE
-        and kernel.shape[op.labels[1].index(last)] >= HALF
-        and image.strides[op.labels[0].index(last)] == image.itemsize
     )
 
 
