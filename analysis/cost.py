@@ -144,13 +144,6 @@ and the bytes of images and results that they read and write per nanosecond besi
 39 to 80 and 39 to 86 for tensors in its caches, 22 to 38, 32 to 66 and 34 to 71 for
 others."""
 
-WIDE_FEATURE_PER_NS = 15
-"""FLOPs per nanosecond, on one core, of the gradients of such weights if the window is
-wider than `WIDE`, if features are not innermost. Measured: 9 to 21."""
-
-WIDE = 3
-"""The most elements of a window along a dimension that a library's kernel supports."""
-
 OTHERS_PER_NS = 80
 """FLOPs of other operations that one core computes per nanosecond."""
 
@@ -400,12 +393,12 @@ def _contracted_per_ns(op: Operation) -> int:
     """The FLOPs of a contraction that a library computes per nanosecond."""
     if not isinstance(op, ConvolutionOp) or not _has_few_features(op):
         return _dense_per_ns(op)
-    return WIDE_FEATURE_PER_NS if _is_wide(op) else FEATURE_PER_NS
+    return FEATURE_PER_NS
 
 
 def _loading(op: Operation) -> float:
     """The nanoseconds that a convolution of few features takes besides its FLOPs."""
-    if not isinstance(op, ConvolutionOp) or not _has_few_features(op) or _is_wide(op):
+    if not isinstance(op, ConvolutionOp) or not _has_few_features(op):
         return 0
     image, result = op.inputs[0], (op.res or op.outs)[0]
     return (_bytes(image) + _bytes(result)) / FEATURE_BYTES_PER_NS
@@ -423,23 +416,16 @@ def _has_few_features(op: ConvolutionOp) -> bool:
     return seen <= FEW_FEATURES
 
 
-def _is_wide(op: ConvolutionOp) -> bool:
-    """Whether it is the gradient of weights of a window for which a library has no
-    kernel, and native code (native/taps.py) has none for this layout."""
-    *_, result = types_of(op)
-    image, kernel, _ = op.labels
-    is_of_weights = op.batch_group_count.value.data > 1
-    is_last = image[-1] == "b" and kernel[-1] == "o"
-    sizes = _places(result, op.labels[2])
-    return is_of_weights and not is_last and max(sizes, default=1) > WIDE
-
-
 def _is_by_planes(op: ConvolutionOp) -> bool:
-    """Whether native code computes it where the images lie (native/planes.py)."""
-    image, _, result = op.labels
-    is_first = image[-1].isdigit() and result[-1].isdigit()
-    is_grouped = op.feature_group_count.value.data > 1
-    return is_first and is_grouped and _has_few_features(op)
+    """Whether native code computes it where the images lie, whose rows are contiguous
+    (native/planes.py, native/taps.py)."""
+    if not _has_few_features(op):
+        return False
+    image, kernel, result = op.labels
+    if op.batch_group_count.value.data == 1:
+        return image[-1].isdigit() and result[-1].isdigit()
+    made = typical_shape_of(op.inputs[1])[kernel.index("o")]
+    return image[-1].isdigit() and kernel[-1].isdigit() and made == op.groups
 
 
 def _dense_per_ns(op: Operation) -> int:
@@ -473,7 +459,9 @@ def _in_columns(op: Operation) -> float:
             )
             columns = typical_size(op.inputs[1]) // max(summed * _batch(op), 1)
         case ConvolutionOp() if _is_by_planes(op):
-            return _in_vectors(typical_shape(op.declared[0])[-1])
+            is_of_weights = op.batch_group_count.value.data > 1
+            rows = typical_shape(types_of(op)[1 if is_of_weights else 2])
+            return _in_vectors(rows[-1])
         case ConvolutionOp():
             columns = typical_shape(op.declared[0])[op.labels[2].index("f")]
         case _:

@@ -698,17 +698,6 @@ WIDE_DEPTHWISE = [
 
 
 @pytest.mark.parametrize(("labels", "stride", "apart"), WIDE_DEPTHWISE)
-def test_loop_nests_of_gradients_of_depthwise_weights(
-    labels: str, stride: int, apart: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In some of the layouts that `check` chooses, rows of the images are contiguous,
-    and those of the result's gradient are or are not."""
-    found = record_loop_nests(monkeypatch)
-    test_gradient_of_depthwise_weights(labels, stride, apart)
-    assert any(found) == llvm.is_available()
-
-
-@pytest.mark.parametrize(("labels", "stride", "apart"), WIDE_DEPTHWISE)
 def test_gradient_of_depthwise_weights(labels: str, stride: int, apart: int) -> None:
     rng = np.random.default_rng(len(labels) + stride)
     images, result = labels.split("->")
@@ -734,11 +723,14 @@ def test_gradient_of_depthwise_weights(labels: str, stride: int, apart: int) -> 
     check(rng, reducing.ConvolutionOp, [x, w], properties, out)
 
 
-def test_gradient_of_depthwise_weights_by_taps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If features are contiguous, which `check` chooses for two of these labels."""
+@pytest.mark.parametrize(("labels", "stride", "apart"), WIDE_DEPTHWISE)
+def test_gradient_of_depthwise_weights_by_taps(
+    labels: str, stride: int, apart: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In some of the layouts that `check` chooses, rows or features of the images are
+    contiguous."""
     found = record_calls(monkeypatch, taps)
-    for labels, stride, apart in WIDE_DEPTHWISE:
-        test_gradient_of_depthwise_weights(labels, stride, apart)
+    test_gradient_of_depthwise_weights(labels, stride, apart)
     assert any(found) == llvm.is_available()
 
 
