@@ -16,7 +16,8 @@ transposition takes twice as long. A library also copies the images and kernels 
 convolutions whose features are not innermost. Processors compute and move whole
 vectors. Time therefore rounds up the columns of a product, the output features of a
 convolution, and the elements of a row that is not adjacent to the next row. A gather
-reads whole cache lines. `benchmarks/cost.py` measured the constants on one core, and
+reads whole cache lines. Convolutions in groups of few features take additional time to
+load what they multiply. `benchmarks/cost.py` measured the constants on one core, and
 compares the estimates with kernels. Symbolic sizes count as typical sizes.
 """
 
@@ -127,19 +128,21 @@ PACKED_PER_NS, TRANSPOSED_PER_NS = 100, 50
 """Bytes that a library reads and writes per nanosecond while it packs a matrix: in the
 order of its rows, and transposed."""
 
-REORDERED_PER_NS = 40
+REORDERED_PER_NS = 20
 """Bytes that a library reads and writes per nanosecond while it converts tensors of a
-convolution between channels first and the layout of its kernels. Measured: 29 to 63 in
-the caches of a Xeon."""
+convolution between channels first and the layout of its kernels. Measured on a Xeon: 26
+to 38 for tensors in its caches, 10 to 28 for others."""
 
-FEATURE_PER_NS, WIDE_FEATURE_PER_NS = 40, 20
-"""FLOPs per nanosecond, on one core, of convolutions with one feature per group, which
-have one product for each element that they load; and of gradients of their weights if
-the window is wider than `WIDE`, for which a library has no kernel. Measured for the
-latter: 15 to 40, the more the smaller the batch."""
+FEW_FEATURES = 4
+"""The most features of the image from which a convolution in groups computes a feature
+of the result such that loads take most of the time."""
 
-WIDE = 3
-"""The most elements of a window along a dimension that a library's kernel supports."""
+FEATURE_PER_NS, FEATURE_BYTES_PER_NS = 70, 36
+"""FLOPs per nanosecond, on one core, of convolutions with so few features per group,
+and the bytes of images and results that they read and write per nanosecond besides. For
+3x3 windows, these are 38 GFLOP/s, for 5x5 54, for 7x7 60. Measured on a Xeon: 29 to 65,
+39 to 80 and 39 to 86 for tensors in its caches, 22 to 38, 32 to 66 and 34 to 71 for
+others."""
 
 OTHERS_PER_NS = 80
 """FLOPs of other operations that one core computes per nanosecond."""
@@ -318,10 +321,11 @@ def _packing(op: Operation) -> int:
 def _reordering(op: ConvolutionOp, value: SSAValue, labels: str) -> int:
     """The nanoseconds to convert a tensor of a convolution to another layout, if its
     features are not innermost. Convolutions with one element per window, or with one
-    place, are matrix products and need no conversion."""
+    place, are matrix products and need no conversion; nor do those that native code
+    computes plane by plane."""
     _, kernel, result = map(_places, types_of(op), op.labels)
     is_product = 1 in (prod(kernel), prod(result))
-    if is_product or not labels[-1].isdigit():
+    if is_product or not labels[-1].isdigit() or _is_by_planes(op):
         return 0
     return round(2 * _bytes(value) / REORDERED_PER_NS)
 
@@ -381,23 +385,47 @@ def _picoseconds(op: Operation) -> int:
     if isinstance(op, SelectAndScatterOp):
         return _selecting(op)
     contracted = _in_columns(op) * contracted_flops(op) / _contracted_per_ns(op)
-    return round(1000 * (contracted + other_flops(op) / OTHERS_PER_NS))
+    others = other_flops(op) / OTHERS_PER_NS
+    return round(1000 * (contracted + _loading(op) + others))
 
 
 def _contracted_per_ns(op: Operation) -> int:
     """The FLOPs of a contraction that a library computes per nanosecond."""
-    if not isinstance(op, ConvolutionOp) or op.groups == 1:
+    if not isinstance(op, ConvolutionOp) or not _has_few_features(op):
         return _dense_per_ns(op)
-    image, kernel, result = types_of(op)
-    is_of_weights = op.batch_group_count.value.data > 1
-    if is_of_weights:
+    return FEATURE_PER_NS
+
+
+def _loading(op: Operation) -> float:
+    """The nanoseconds that a convolution of few features takes besides its FLOPs."""
+    if not isinstance(op, ConvolutionOp) or not _has_few_features(op):
+        return 0
+    image, result = op.inputs[0], (op.res or op.outs)[0]
+    return (_bytes(image) + _bytes(result)) / FEATURE_BYTES_PER_NS
+
+
+def _has_few_features(op: ConvolutionOp) -> bool:
+    """Whether a convolution of floats is in groups of few features."""
+    if op.groups == 1 or _is_of_bytes(op):
+        return False
+    image, kernel, _ = types_of(op)
+    if op.batch_group_count.value.data > 1:
         seen = typical_shape(image)[op.labels[0].index("b")] // op.groups
     else:
         seen = typical_shape(kernel)[op.labels[1].index("i")]
-    if seen > 1:
-        return _dense_per_ns(op)
-    is_wide = max(_places(result, op.labels[2]), default=1) > WIDE
-    return WIDE_FEATURE_PER_NS if is_of_weights and is_wide else FEATURE_PER_NS
+    return seen <= FEW_FEATURES
+
+
+def _is_by_planes(op: ConvolutionOp) -> bool:
+    """Whether native code computes it where the images lie, whose rows are contiguous
+    (native/planes.py, native/taps.py)."""
+    if not _has_few_features(op):
+        return False
+    image, kernel, result = op.labels
+    if op.batch_group_count.value.data == 1:
+        return image[-1].isdigit() and result[-1].isdigit()
+    made = typical_shape_of(op.inputs[1])[kernel.index("o")]
+    return image[-1].isdigit() and kernel[-1].isdigit() and made == op.groups
 
 
 def _dense_per_ns(op: Operation) -> int:
@@ -430,6 +458,10 @@ def _in_columns(op: Operation) -> float:
                 typical_shape_of(op.inputs[1])[dim] for dim in op.contracting[1]
             )
             columns = typical_size(op.inputs[1]) // max(summed * _batch(op), 1)
+        case ConvolutionOp() if _is_by_planes(op):
+            is_of_weights = op.batch_group_count.value.data > 1
+            rows = typical_shape(types_of(op)[1 if is_of_weights else 2])
+            return _in_vectors(rows[-1])
         case ConvolutionOp():
             columns = typical_shape(op.declared[0])[op.labels[2].index("f")]
         case _:

@@ -54,6 +54,20 @@ def convolved(stride: int = 1, groups: int = 1, holes: int = 1) -> Any:
     return convolution
 
 
+def depthwise(labels: str) -> Any:
+    def convolution(image: Array, kernel: Array) -> Array:
+        features = image.shape[labels.index("C")]
+        return jax.lax.conv_general_dilated(
+            image,
+            kernel,
+            *((1, 1), "SAME"),
+            dimension_numbers=(labels, "HWIO", labels),
+            feature_group_count=features,
+        )
+
+    return convolution
+
+
 def integer_product(x: Array, y: Array) -> Array:
     dims = (((1,), (0,)), ((), ()))
     return jax.lax.dot_general(x, y, dims, preferred_element_type=jnp.int32)
@@ -96,6 +110,10 @@ KERNELS: Mapping[str, Program] = {
     "strided": Program(convolved(2), [[i, (3, 3, i[-1], i[-1])] for i in IMAGES]),
     "grouped": Program(
         convolved(groups=8), [[i, (3, 3, i[-1] // 8, i[-1])] for i in IMAGES]
+    ),
+    "depthwise": Program(depthwise("NHWC"), [[i, (3, 3, 1, i[-1])] for i in IMAGES]),
+    "channels first": Program(
+        depthwise("NCHW"), [[(b, c, h, w), (3, 3, 1, c)] for b, h, w, c in IMAGES]
     ),
     "transposed conv": Program(
         convolved(holes=2), [[i, (3, 3, i[-1], i[-1])] for i in IMAGES]

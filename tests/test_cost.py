@@ -11,6 +11,7 @@ from xdsl.parser import Parser
 import tensorplan
 from tensorplan.analysis.cost import (
     CONTRACTED_PER_NS,
+    FEATURE_BYTES_PER_NS,
     FEATURE_PER_NS,
     LAUNCH,
     LIBRARY,
@@ -18,7 +19,6 @@ from tensorplan.analysis.cost import (
     MIXED_PER_NS,
     REORDERED_PER_NS,
     SIGNED_PER_NS,
-    WIDE_FEATURE_PER_NS,
     arithmetic,
     duration,
     moved,
@@ -264,16 +264,38 @@ def test_output_features_of_a_convolution_fill_vectors() -> None:
 
 def test_rates_of_depthwise_convolutions() -> None:
     shapes = "4x32x32x64", "3x3x1x64", "4x32x32x64"
+    image, bytes = shapes[0], 4 * 4 * 32 * 32 * 64
     forward = convolution(*shapes, groups=64)
-    assert arithmetic(forward) == round(flops(forward) / FEATURE_PER_NS)
-    image = "4x32x32x64"
-    for size, rate in ((3, FEATURE_PER_NS), (5, WIDE_FEATURE_PER_NS)):
-        low, result = size // 2, f"{size}x{size}x1x64"
-        labels = "f01b_i01o->01bf"
-        weights = convolution(
-            *(image, image, result), low=low, high=low, batches=64, labels=labels
-        )
-        assert arithmetic(weights) == round(flops(weights) / rate)
+    loading = 2 * bytes / FEATURE_BYTES_PER_NS
+    assert arithmetic(forward) == round(flops(forward) / FEATURE_PER_NS + loading)
+    for size in (3, 5):
+        written = 4 * size * size * 64
+        weights = gradient_of_weights("f01b_i01o->01bf", image, size)
+        loading = (bytes + written) / FEATURE_BYTES_PER_NS
+        assert arithmetic(weights) == round(flops(weights) / FEATURE_PER_NS + loading)
+    last = gradient_of_weights("f01b_i01o->01bf", image, 5)
+    first = gradient_of_weights("fb01_io01->01bf", "4x64x32x32", 5)
+    assert time(first) == time(last)
+
+
+def gradient_of_weights(labels: str, image: str, size: int) -> Operation:
+    low, result = size // 2, f"{size}x{size}x1x64"
+    return convolution(
+        *(image, image, result), low=low, high=low, batches=64, labels=labels
+    )
+
+
+def test_native_code_computes_depthwise_convolutions_with_channels_first() -> None:
+    """They need no conversion, and short rows fill vectors."""
+    labels = "bf01_01io->bf01"
+    shapes = "2x16x8x8", "3x3x1x16", "2x16x8x8"
+    first = convolution(*shapes, labels=labels, groups=16)
+    last = convolution("2x8x8x16", "3x3x1x16", "2x8x8x16", groups=16)
+    assert time(first) == time(last)
+    few = convolution("2x16x8x7", "3x3x1x16", "2x16x8x7", labels=labels, groups=16)
+    computing = flops(few) * 8 / 7 / FEATURE_PER_NS
+    loading = 2 * 4 * 2 * 16 * 8 * 7 / FEATURE_BYTES_PER_NS
+    assert arithmetic(few) == round(computing + loading)
 
 
 def test_images_with_channels_first_are_converted() -> None:

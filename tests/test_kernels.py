@@ -35,10 +35,11 @@ from tensorplan.dialects.tgraph import (
 from tensorplan.dialects.tgraph.base import TensorOp, ints
 from tensorplan.dialects.tgraph.formulas import FORMULAS
 from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
+from tensorplan.dialects.tgraph.windows import WindowDimension
 from tensorplan.runtime.backends.arrays import tiles, try_reshape
 from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.jit import llvm
-from tensorplan.runtime.backends.native import stencils
+from tensorplan.runtime.backends.native import planes, stencils, taps
 from tensorplan.runtime.backends.numpy.base import KERNELS, ufunc_call
 from tensorplan.runtime.backends.numpy.forms import FORMS, TILE
 from tensorplan.runtime.backends.numpy.reducing import spans
@@ -617,6 +618,75 @@ def test_convolution_of_one_feature(seed: int, monkeypatch: pytest.MonkeyPatch) 
     assert bool(found) == llvm.is_available()
 
 
+def record_calls(monkeypatch: pytest.MonkeyPatch, module: Any) -> Sequence[object]:
+    """Returns a list to which each later convolution adds the calls that `module` makes
+    for it, or None."""
+    found: list[object] = []
+    calls_of = module.calls_of
+
+    def recorded(*given: Any) -> Any:
+        found.append(calls_of(*given))
+        return found[-1]
+
+    monkeypatch.setattr(module, "calls_of", recorded)
+    return found
+
+
+PLANES = [
+    ("bf01_oi01->bf01", [(3, 1, 1, 1), (3, 1, 1, 1)], (21, 70), 1, 1),
+    ("bf01_io01->fb01", [(3, 2, 1, 1), (5, 2, 1, 1)], (9, 33), 1, 2),
+    ("0bf1_01oi->b0f1", [(2, 1, 1, 2), (3, 1, 1, 2)], (7, 7), 3, 1),
+    ("bf01_oi01->bf01", [(3, 1, 2, 1), (3, 1, 2, 1)], (9, 20), 1, 1),
+    ("bf01_oi01->bf01", [(4, 3, 1, 1), (5, 4, 1, 1)], (11, 50), 2, 1),
+    ("bf0_oi0->bf0", [(9, 1, 1, 3)], (300,), 1, 1),
+    ("bf012_oi012->bf012", [(3, 1, 1, 1), (1, 2, 1, 1), (3, 1, 1, 1)], (4, 5, 6), 1, 1),
+]
+"""The labels, the size, stride, holes and dilation of each dimension of the window, the
+image, the features of the image for each group, and those of the result."""
+
+
+@pytest.mark.parametrize(("labels", "window", "image", "seen", "made"), PLANES)
+def test_grouped_convolution_by_planes(
+    labels: str,
+    window: Sequence[tuple[int, int, int, int]],
+    image: tuple[int, ...],
+    seen: int,
+    made: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = record_calls(monkeypatch, planes)
+    groups, low = 6, [size // 2 for size, *_ in window]
+    spatial = {str(d): size for d, size in enumerate(image)}
+    sizes, strides, holes, apart = map(list, zip(*window, strict=True))
+    dims = map(WindowDimension, sizes, strides, low, low, holes, apart)
+    places = {str(d): dim.places(image[d]) for d, dim in enumerate(dims)}
+    of_image = {"b": 2, "f": seen * groups, **spatial}
+    of_kernel = {
+        "i": seen,
+        "o": made * groups,
+        **dict(zip(spatial, sizes, strict=True)),
+    }
+    of_result = {"b": 2, "f": made * groups, **places}
+    properties: dict[str, Attribute] = {
+        "dim_labels": StringAttr(labels),
+        "window_strides": ints(strides),
+        "padding_low": ints(low),
+        "padding_high": ints(low),
+        "lhs_dilation": ints(holes),
+        "rhs_dilation": ints(apart),
+        "feature_group_count": IntegerAttr(groups, i64),
+        "batch_group_count": IntegerAttr(1, i64),
+    }
+    operands, result = labels.split("->")
+    x_labels, w_labels = operands.split("_")
+    rng, dtype = np.random.default_rng(0), "float64" if made == 2 else "float32"
+    x = numbers(rng, [of_image[n] for n in x_labels], dtype)
+    w = numbers(rng, [of_kernel[n] for n in w_labels], dtype)
+    out = tensor([of_result[n] for n in result], dtype)
+    check(rng, reducing.ConvolutionOp, [x, w], properties, out)
+    assert any(found) == llvm.is_available()
+
+
 WIDE_DEPTHWISE = [
     ("fb01_io01->fb01", 1, 1),
     ("fb01_oi01->01fb", 1, 2),
@@ -625,17 +695,6 @@ WIDE_DEPTHWISE = [
     ("f01b_i01o->01bf", 1, 1),
 ]
 """The labels, the stride and the dilation of a window."""
-
-
-@pytest.mark.parametrize(("labels", "stride", "apart"), WIDE_DEPTHWISE)
-def test_loop_nests_of_gradients_of_depthwise_weights(
-    labels: str, stride: int, apart: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In some of the layouts that `check` chooses, rows of the images are contiguous,
-    and those of the result's gradient are or are not."""
-    found = record_loop_nests(monkeypatch)
-    test_gradient_of_depthwise_weights(labels, stride, apart)
-    assert any(found) == llvm.is_available()
 
 
 @pytest.mark.parametrize(("labels", "stride", "apart"), WIDE_DEPTHWISE)
@@ -662,6 +721,17 @@ def test_gradient_of_depthwise_weights(labels: str, stride: int, apart: int) -> 
     w = numbers(rng, [of_kernel[n] for n in kernel], "float32")
     out = tensor([of_result[n] for n in result], "float32")
     check(rng, reducing.ConvolutionOp, [x, w], properties, out)
+
+
+@pytest.mark.parametrize(("labels", "stride", "apart"), WIDE_DEPTHWISE)
+def test_gradient_of_depthwise_weights_by_taps(
+    labels: str, stride: int, apart: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In some of the layouts that `check` chooses, rows or features of the images are
+    contiguous."""
+    found = record_calls(monkeypatch, taps)
+    test_gradient_of_depthwise_weights(labels, stride, apart)
+    assert any(found) == llvm.is_available()
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2])

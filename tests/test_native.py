@@ -769,7 +769,15 @@ func.func @main(%x: !x, %y: !i, %n: !i, %v: !k, %w: !j, %m: !j) {
     ("size", "axis", "count"),
     [
         *((150, 0, 1), (150, 1, 1), (150, 1, 7), (150, 1, 64), (150, 2, 2)),
-        *((150, 1, 150), (2, 1, 2), (8, 1, 8), (9, 1, 9), (17, 1, 16), (150, 2, 4)),
+        *(
+            (150, 1, 150),
+            (40, 2, 3),
+            (2, 1, 2),
+            (8, 1, 8),
+            (9, 1, 9),
+            (17, 1, 16),
+            (150, 2, 4),
+        ),
     ],
 )
 def test_sorts(
@@ -809,12 +817,41 @@ def test_sorts(
             assert_same(result, wanted)
 
     check(partial(compile_call, native=False))
-    methods: list[type] = [sorting.Merging]
+    methods: list[type] = [sorting.Merging, sorting.Together]
     if count < shape[axis]:
         methods += [sorting.Insertion, sorting.Selection]
     for method in methods:
         monkeypatch.setattr(sorting, "fastest", lambda *_, method=method: method)
         check(native.calls_of)
+
+
+@pytest.mark.parametrize("direction", ["LT", "GT"])
+@pytest.mark.parametrize("size", [9, 40])
+def test_short_columns_have_numpys_order(size: int, direction: str) -> None:
+    """Zeros of both signs are equal, and NaN is larger than all other numbers."""
+    text = f"""func.func @main(%x: memref<{size}x20xf32>, %v: memref<{size}x20xf32>) {{
+      tgraph.sort %x outs(%v) {{dimension = 0 : i64}}
+          : (memref<{size}x20xf32>) -> memref<{size}x20xf32> {{
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %0 = tgraph.compare %a, %b {{direction = "{direction}"}}
+            : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        tgraph.yield %0 : tensor<i1>
+      }}
+      func.return
+    }}"""
+    module = Parser(tensorplan.context(), text).parse_module()
+    op = next(op for op in module.walk() if isinstance(op, SortOp))
+    some = np.array([0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1e-40, -3], "f4")
+    x = some[np.random.default_rng(size).integers(0, len(some), (size, 20))]
+    assert sorting.fastest(size, size, 20, True, 16) is sorting.Together
+    found: list[Array] = []
+    for is_native in (False, True):
+        found.append(np.empty_like(x))
+        scratch = Scratch("cpu:0")
+        calls = compile_call(op, [x], found[-1:], scratch, native=is_native)
+        for function, arguments in calls:
+            function(*arguments)
+    assert_same(found[1].view("i4"), found[0].view("i4"))
 
 
 @pytest.mark.parametrize("is_descending", [False, True])

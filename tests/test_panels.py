@@ -7,7 +7,9 @@ import pytest
 
 import tensorplan
 from tensorplan.dialects.tgraph.base import value_shape
-from tensorplan.dialects.tgraph.reducing import DotGeneralOp
+from tensorplan.dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.runtime.backends import parts
 from tensorplan.runtime.backends.native import panels
 from tensorplan.runtime.backends.native.dot_products import registers
 from tensorplan.runtime.executor import Executable
@@ -90,6 +92,47 @@ def test_large_and_small_products_and_vectors_are_for_others() -> None:
         shapes = [value_shape(x) for x in (*op.operands, op.result)]
         x, y, out = (np.empty(shape, np.float32) for shape in shapes)
         assert panels.calls_of(op, [x, y], out, Scratch("cpu:0")) is None
+
+
+CONVOLUTIONS = {
+    "forward": ("bf01_oi01->bf01", (3, 20, 6, 7), (30, 20, 1, 1), (3, 30, 6, 7)),
+    "by the data": ("bf01_io01->bf01", (3, 20, 6, 7), (20, 30, 1, 1), (3, 30, 6, 7)),
+    "signals": ("fb0_oi0->bf0", (20, 3, 42), (30, 20, 1), (3, 30, 42)),
+    "by the weights": ("fb01_io01->bf01", (3, 20, 6, 7), (3, 30, 6, 7), (20, 30, 1, 1)),
+    "transposed": ("fb01_io01->fb01", (3, 20, 6, 7), (3, 30, 6, 7), (30, 20, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_convolutions_that_multiply_planes(
+    name: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gradient of the weights adds up a product for each image."""
+    monkeypatch.setattr(parts, "GRAIN", 100)
+    labels, *shapes = CONVOLUTIONS[name]
+    x, w, out = (f"tensor<{'x'.join(map(str, shape))}xf32>" for shape in shapes)
+    rank = len(shapes[0]) - 2
+    zeros, ones = (f"array<i64: {', '.join([n] * rank)}>" for n in "01")
+    module = tensorplan.read(f"""
+      func.func @main(%x: {x}, %w: {w}) -> {out} {{
+        %z = tgraph.convolution %x, %w {{
+          dim_labels = "{labels}", window_strides = {ones}, padding_low = {zeros},
+          padding_high = {zeros}, lhs_dilation = {ones}, rhs_dilation = {ones}
+        }} : ({x}, {w}) -> {out}
+        func.return %z : {out}
+      }}""")
+    op = next(op for op in module.walk() if isinstance(op, ConvolutionOp))
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape).astype("f4") for shape in shapes]
+    scratch = Scratch("cpu:0", threads)
+    calls = panels.calls_of(op, arrays[:2], arrays[2], scratch)
+    assert calls is not None
+    for function, arguments in calls:
+        function(*arguments)
+    (want,) = run_reference(module, arrays[:2])
+    np.testing.assert_allclose(arrays[2], want, rtol=1e-4, atol=1e-4)
+    assert not scratch.peak
 
 
 PROGRAMS = {

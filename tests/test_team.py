@@ -476,3 +476,25 @@ def test_convolutions_are_divided_by_rows(
     assert parallel_calls(together)
     np.testing.assert_allclose(together(x)[0], alone(x)[0], rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(together(x)[0], convolve(x, w), rtol=1e-4, atol=1e-3)
+
+
+def test_convolutions_in_groups_are_divided_by_planes() -> None:
+    jax = pytest.importorskip("jax")
+
+    def convolve(x: Array, w: Array) -> Array:
+        return jax.lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", feature_group_count=16
+        )
+
+    random = np.random.default_rng(0)
+    x = random.standard_normal((1, 16, 60, 60), np.float32)
+    w = random.standard_normal((16, 1, 3, 3), np.float32)
+    model = tensorplan.from_jax(convolve, x, w)
+    alone = tensorplan.compile(model, threads=1)
+    together = tensorplan.compile(model, threads=3)
+    assert isinstance(alone, Executable)
+    assert isinstance(together, Executable)
+    assert not parallel_calls(alone)
+    assert parallel_calls(together)
+    assert np.array_equal(together(x, w)[0], alone(x, w)[0])
+    np.testing.assert_allclose(together(x, w)[0], convolve(x, w), rtol=1e-4, atol=1e-5)

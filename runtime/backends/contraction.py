@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 from ...dialects.dtypes import Array, numpy_dtype
 from ...dialects.tgraph.base import Shape
 from ...dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp
-from ...support.arrays import name_of
+from ...support.arrays import name_of, strided
 from ..calls import Call
 from ..pool import Scratch
 from .arrays import reshaped, tiles, try_reshape
@@ -145,15 +145,78 @@ def by_labels(x: Array, labels: str, order: str) -> Array:
     return x.transpose([labels.index(label) for label in order])
 
 
+def _of_planes(
+    op: ConvolutionOp, image: Array, kernel: Array, out: Array
+) -> tuple[Array, Array, Array] | None:
+    """The matrices of a convolution that multiplies the kernel and each image, whose
+    features are planes: `out[b, o, xy] = kernel[o, i] * image[b, i, xy]`. None for
+    other convolutions, and if a library need not copy images to another layout."""
+    spatial = op.multiplied(image.shape, kernel.shape, out.shape)
+    first, second, last = op.labels
+    if spatial is None or not first[-1].isdigit() or not last[-1].isdigit():
+        return None
+    points, sums = spatial
+    sizes = dict(zip(first, image.shape, strict=True))
+    batch, made = sizes["b"], kernel.shape[second.index("o")]
+    summed, places = (prod(sizes[label] for label in of) for of in ("f" + sums, points))
+    rest = sums + points
+    lhs = try_reshape(by_labels(kernel, second, "oi" + rest), (made, summed))
+    rhs = try_reshape(by_labels(image, first, "bf" + rest), (batch, summed, places))
+    target = try_reshape(by_labels(out, last, "bf" + rest), (batch, made, places))
+    if lhs is None or rhs is None or target is None:
+        return None
+    shape = batch, made, summed
+    return strided(lhs, shape, (0, *lhs.strides), writeable=False), rhs, target
+
+
+def summed_views(
+    op: Contraction, inputs: Sequence[Array], out: Array
+) -> tuple[Array, Array, Array] | None:
+    """Matrices of f32 or f64 whose products add up to the result of a convolution, one
+    of each operand for each image, and the result as a matrix: for the gradient of the
+    weights of a convolution that multiplies planes, `out[i, o]` is the sum over `b` of
+    `image[b, i, xy] * gradient[b, o, xy]`. None for other contractions."""
+    elements = {name_of(x.dtype) for x in (*inputs, out)}
+    if not isinstance(op, ConvolutionOp) or elements not in ({"float32"}, {"float64"}):
+        return None
+    image, kernel = inputs
+    spatial = op.multiplied(image.shape, kernel.shape, out.shape)
+    first, second, last = op.labels
+    if spatial is None or not first[-1].isdigit() or not second[-1].isdigit():
+        return None
+    places = prod(kernel.shape[second.index(label)] for label in op.spatial)
+    if spatial[0] or places == 1:
+        return None
+    images, batch = (image.shape[first.index(label)] for label in "fb")
+    made = kernel.shape[second.index("o")]
+    lhs = try_reshape(
+        by_labels(image, first, "fb" + op.spatial), (images, batch, places)
+    )
+    rhs = try_reshape(
+        by_labels(kernel, second, "io" + op.spatial), (images, made, places)
+    )
+    is_flipped = last.index("f") < last.index("b")
+    order, shape = ("fb", (made, batch)) if is_flipped else ("bf", (batch, made))
+    target = try_reshape(by_labels(out, last, order + op.spatial), shape)
+    if lhs is None or rhs is None or target is None:
+        return None
+    if is_flipped:
+        lhs, rhs = rhs, lhs
+    return lhs, rhs.swapaxes(-1, -2), target
+
+
 def matrix_views(
     op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
 ) -> tuple[Array, Array, Array] | None:
     """Both operands of a product, and its result, as matrices: views, one for each
-    index of the batch dimensions. None if there are no such views, for convolutions,
-    and for elements other than f32 or f64."""
+    index of the batch dimensions. None if there are no such views, for convolutions
+    that are not products of matrices with planes, and for elements other than f32 or
+    f64."""
     elements = {name_of(x.dtype) for x in (*inputs, out)}
-    if not isinstance(op, DotGeneralOp) or elements not in ({"float32"}, {"float64"}):
+    if elements not in ({"float32"}, {"float64"}):
         return None
+    if isinstance(op, ConvolutionOp):
+        return _of_planes(op, inputs[0], inputs[1], out)
     mark = scratch.mark
     (lhs, made_lhs), (rhs, made_rhs) = (
         matrices(op, side, x, scratch) for side, x in enumerate(inputs)

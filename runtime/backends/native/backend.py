@@ -36,12 +36,14 @@ from . import (
     integers,
     lapack,
     panels,
+    planes,
     pooling,
     products,
     scans,
     sorting,
     stencils,
     strips,
+    taps,
     widening,
     windows,
 )
@@ -201,7 +203,12 @@ def _contraction(
         made = {**by_result(after), **sums}
         nest = _nest(made, result, {**known, **factors}, out, scratch)
         return [*with_native_copies(before, scratch), *nest]
-    if not few_rows.is_supported(first, inputs, out, scratch):
+    is_own = (
+        few_rows.is_supported(first, inputs, out, scratch),
+        planes.is_supported(first, inputs, out),
+        taps.is_supported(first, inputs, out),
+    )
+    if not any(is_own):
         for compiled in panels.calls_of, onednn.compiled:
             whole = compiled(first, inputs, out, scratch, after, result, known)
             if whole is not None:
@@ -256,6 +263,8 @@ def _product(
 ) -> list[Call]:
     asked = (
         few_rows.calls_of,
+        planes.calls_of,
+        taps.calls_of,
         panels.calls_of,
         onednn.compiled,
         strips.calls_of,

@@ -143,13 +143,26 @@ def load(
         raw = code.op(f"load {element}, ptr {pointer}, align 1", element, 1)
         return _expanded(raw, dtype)
     gap, rest = divmod(stride, dtype.itemsize)
-    if gap != 1 and abs(gap) in CLOSE and not rest:
-        raw = _load_apart(code, pointer, gap, element, lanes, active)
-        return _expanded(raw, dtype)
-    if stride != dtype.itemsize:
-        at = _pointers(code, pointer, stride, lanes)
-        return _expanded(_gathered(code, at, element, lanes, active), dtype)
-    return _expanded(_side_by_side(code, pointer, element, lanes, range(active)), dtype)
+    if abs(gap) in CLOSE and not rest:
+        return load_lanes(code, pointer, stride, dtype, lanes, range(active))
+    at = _pointers(code, pointer, stride, lanes)
+    return _expanded(_gathered(code, at, element, lanes, active), dtype)
+
+
+def load_lanes(
+    code: LlvmFunction,
+    pointer: str,
+    stride: int,
+    dtype: DType,
+    lanes: int,
+    wanted: range,
+) -> Value:
+    """Like `load`, for several lanes at a distance in `CLOSE`, of which only those in
+    `wanted` are read."""
+    element, gap = _memory_type(dtype), stride // dtype.itemsize
+    if gap == 1:
+        return _expanded(_side_by_side(code, pointer, element, lanes, wanted), dtype)
+    return _expanded(_load_apart(code, pointer, gap, element, lanes, wanted), dtype)
 
 
 def _side_by_side(
@@ -209,7 +222,7 @@ def _gathered(
 
 
 def _load_apart(
-    code: LlvmFunction, pointer: str, gap: int, element: str, lanes: int, active: int
+    code: LlvmFunction, pointer: str, gap: int, element: str, lanes: int, wanted: range
 ) -> Value:
     """Elements at a distance of `gap` elements, which is negative for reversed order.
     Loads a vector that also has lanes for the elements in between, which are not
@@ -218,9 +231,9 @@ def _load_apart(
     places = [step * (lane if gap > 0 else lanes - 1 - lane) for lane in range(lanes)]
     if gap < 0:
         pointer = code.moved(pointer, str(lanes - 1), gap * size)
-    wanted = set(places[:active])
-    read = _side_by_side(code, pointer, element, step * lanes, wanted)
-    return code.shuffled(read, places)
+    read = {places[lane] for lane in wanted}
+    loaded = _side_by_side(code, pointer, element, step * lanes, read)
+    return code.shuffled(loaded, places)
 
 
 def store(

@@ -17,6 +17,9 @@ gradient of a weight. Here, numbers of the left matrix are broadcast where they 
 whatever its strides are, and the buffer has a constant size. A panel is transposed into
 the buffer if the columns of y are contiguous, as in `x @ weight.T`, and copied if many
 rows read it.
+
+A convolution with one element per window, and images whose features are planes, is such
+a product for each image. The gradient of its weights adds up one product for each.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +34,7 @@ from ....support.arrays import Array, DType, Shape
 from ...calls import Call
 from ...pool import Scratch
 from ..arrays import try_reshape
-from ..contraction import Contraction, matrix_views
+from ..contraction import Contraction, matrix_views, summed_views
 from ..jit import llvm
 from ..jit.records import ArrayRecord, parallel
 from ..onednn import epilogue
@@ -113,12 +116,14 @@ def calls_of(
     is_copied = rhs.strides[-1] != rhs.itemsize or lhs.shape[-2] >= MANY_ROWS
     step = SUMS if is_copied else lhs.shape[-1]
     is_read = any(np.may_share_memory(x, target) for x in sides)
-    if is_read and lhs.shape[-1] > step:
+    is_sum = lhs.ndim > target.ndim
+    if is_read and (is_sum or lhs.shape[-1] > step):
         return None  # the first sums would replace an operand of the last formula
     whole = [lhs, rhs, *sides, target]
     batch = target.ndim - 2
     units = {**dict.fromkeys(range(batch), 1), batch + 1: 2 * LANES, batch: LANES}
-    divided = divisions(target.shape, units, lhs.shape[-1], scratch.threads)[0]
+    summed = lhs.shape[-1] * (len(lhs) if is_sum else 1)
+    divided = divisions(target.shape, units, summed, scratch.threads)[0]
     parts = [_part(whole, formulas, block, is_copied, step) for block in divided]
     return parallel(parts, scratch.threads)
 
@@ -126,8 +131,9 @@ def calls_of(
 def _matrices(
     op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
 ) -> tuple[Array, Array, Array] | None:
-    """Both matrices and the result; None for other contractions."""
-    views = matrix_views(op, inputs, out, scratch)
+    """Both matrices and the result; None for other contractions. With another dimension
+    before those of the result, the matrices are several whose products are summed."""
+    views = summed_views(op, inputs, out) or matrix_views(op, inputs, out, scratch)
     if views is None or any(map(scratch.constant, inputs)):
         return None
     lhs, rhs, target = views
@@ -150,17 +156,22 @@ def _part(
 ) -> list[Call]:
     """The calls for a block of the result, which compute `step` sums at a time."""
     *batch, rows, columns = block
-    lhs, rhs = whole[0][*batch, rows, :], whole[1][*batch, :, columns]
     others = [x[block] for x in whole[2:]]
-    count = lhs.shape[-1]
+    count = whole[0].shape[-1]
+    is_sum = whole[0].ndim > others[-1].ndim
+    terms = [
+        (lhs[*batch, rows, :], rhs[*batch, :, columns])
+        for lhs, rhs in (zip(*whole[:2], strict=True) if is_sum else [whole[:2]])
+    ]
+    starts = [(term, start) for term in terms for start in range(0, count, step)]
     calls: list[Call] = []
-    for start in range(0, count, step):
+    for number, ((lhs, rhs), start) in enumerate(starts):
         sums = slice(start, start + step)
-        is_last = start + step >= count
+        is_last = number == len(starts) - 1
         parts = [lhs[..., sums], rhs[..., sums, :], *others[0 if is_last else -1 :]]
         layouts = tuple((x.shape, x.strides) for x in parts)
         after = tuple(formulas) if is_last else ()
-        text = _text(_Form(lhs.dtype, is_copied, start > 0, after, layouts))
+        text = _text(_Form(lhs.dtype, is_copied, number > 0, after, layouts))
         calls.append((ArrayRecord(llvm.compiler().function(text), parts), ()))
     return calls
 

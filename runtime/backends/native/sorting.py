@@ -22,7 +22,13 @@ has a limit. Larger numbers of elements are found by selection:
 
 In random order, `count` elements are appended about log2(n / count) times.
 
-All elements are sorted by merging, bottom up:
+Short columns are sorted many at a time, one in each lane:
+
+    for each of the first `count` places:
+        the last element moves up, past each one that it comes before; at any other one,
+        it stays, and the other one moves on
+
+All elements of other columns are sorted by merging, bottom up:
 
     for each column:
         runs of a few elements are sorted in a buffer, by insertion
@@ -30,17 +36,18 @@ All elements are sorted by merging, bottom up:
             pairs of runs are merged into another buffer, without branches
         the first `count` elements are copied to the result
 
-If elements are compared by a key, NumPy (numpy/bodies.py) sorts columns that are long
-enough to outweigh its start-up time.
+Equal elements never pass each other. If elements are compared by a key, NumPy
+(numpy/bodies.py) sorts columns that are long enough to outweigh its start-up time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import log, log2
 from typing import TypeAlias
 
 import numpy as np
 
-from ....dialects.dtypes import Array
+from ....dialects.dtypes import Array, numpy_dtype
+from ....dialects.tgraph.base import tensor_type_of
 from ....dialects.tgraph.bodies import SortOp
 from ....dialects.tgraph.formulas import NoForm
 from ....dialects.tgraph.structure import yielded
@@ -51,7 +58,7 @@ from ..jit import llvm
 from ..jit.records import ArrayRecord
 from ..numpy.bodies import key_of
 from .bodies import on_elements
-from .code import LlvmFunction, Value
+from .code import BITS, LlvmFunction, Value
 from .elements import load, register_type, store
 from .graphs import NoLoopNest
 from .math import any_lane
@@ -63,10 +70,18 @@ RUN = 8
 MOST = 32
 """The maximum number of elements that are found by insertion."""
 
+FEW = 16
+"""The maximum elements of a column in registers."""
+
 PASSED, MERGED, SORTED, START = 1.6, 5.6, 7, 20_000
 """Costs in nanoseconds: of every two elements that an inserted one passes, of an
 element in a round of merging, of an element that NumPy sorts with vector instructions
 (without them, up to ten times as much), and of starting NumPy.
+"""
+
+COMPARED, MOVED = 1.6, 0.3
+"""Costs in nanoseconds: of two elements of each column in a vector, and of an element
+of a column that is read or written there.
 """
 
 
@@ -81,10 +96,12 @@ def calls_of(
         raise NoLoopNest
     if any(register_type(x.dtype) is None for x in inputs):
         raise NoLoopNest
-    method = fastest(size, count, outs[0].size // count, key_of(op) is not None)
+    arrays = [np.moveaxis(x, axis, -1) for x in (*inputs, *outs)]
+    lanes = VECTOR // max(x.itemsize for x in arrays)
+    columns = outs[0].size // count
+    method = fastest(size, count, columns, key_of(op) is not None, lanes)
     if method is None:
         raise NoLoopNest
-    arrays = [np.moveaxis(x, axis, -1) for x in (*inputs, *outs)]
     try:
         sort = method(op, arrays)
         text = sort.text()
@@ -96,10 +113,10 @@ def calls_of(
 
 
 def fastest(
-    size: int, count: int, columns: int, is_by_key: bool
+    size: int, count: int, columns: int, is_by_key: bool, lanes: int
 ) -> "type[_Sort] | None":
     """The fastest method that finds the first `count` elements of columns in random
-    order; None for NumPy."""
+    order, if a vector has `lanes` of them; None for NumPy."""
     some = MERGED * log2(2 * count) * count
     costs: dict[type[_Sort] | None, float] = {Merging: MERGED * log2(size) * size}
     if is_by_key:
@@ -108,6 +125,10 @@ def fastest(
         costs[Selection] = some * (1 + log2(size / count))
     if count < size and count <= MOST:
         costs[Insertion] = PASSED * count**2 * (1 + log(size / count))
+    vectors = -(-columns // lanes)
+    pairs = count * size - count * (count + 1) // 2
+    each = COMPARED * pairs + MOVED * lanes * (size + count)
+    costs[Together] = each * vectors / columns
     return min(costs, key=lambda method: costs[method])
 
 
@@ -129,6 +150,11 @@ class _Sort:
         self._arrays = arrays
         self._inputs = len(arrays) // 2
         self._size, self._count = (arrays[n].shape[-1] for n in (0, self._inputs))
+        self._key = key_of(op)
+        if self._key is not None:
+            type = tensor_type_of(self._key[0].type).element_type
+            kind = numpy_dtype(type, op).kind
+            self._less = "ult" if kind in "ub" else "slt"
 
     def text(self) -> str:
         pointers = [self._code.word(n) for n in range(len(self._arrays))]
@@ -182,6 +208,145 @@ class _Sort:
         for value, (pointer, array) in zip(values, side, strict=True):
             at = self._code.moved(pointer, place, array.strides[-1])
             store(value, at, 0, array.dtype, 1, 1)
+
+
+class Together(_Sort):
+    """Sorts a column in each lane: in registers if the columns have few elements, else
+    in a buffer."""
+
+    def text(self) -> str:
+        code = self._code
+        pointers = [code.word(n) for n in range(len(self._arrays))]
+        strides = [x.strides for x in self._arrays]
+        shape = self._arrays[0].shape[:-1]
+        loops = merged(shape, range(len(shape)), list(zip(*strides, strict=True)))
+        size, steps = loops.pop() if loops else (1, [0] * len(pointers))
+        lanes = min(self._most_lanes(), 1 << (size - 1).bit_length())
+        with code.nest(loops, pointers) as moved:
+            whole = size // lanes * lanes
+            if whole:
+                with code.loop("0", str(whole), lanes) as first:
+                    self._vector(
+                        code.all_moved(moved, first, steps), steps, lanes, lanes
+                    )
+            if whole < size:
+                last = code.all_moved(moved, str(whole), steps)
+                self._vector(last, steps, lanes, size - whole)
+        return code.function()
+
+    def _vector(
+        self, pointers: Sequence[str], steps: Sequence[int], lanes: int, active: int
+    ) -> None:
+        """Sorts the columns in the first `active` of `lanes` lanes. They are `steps`
+        apart."""
+        code = self._code
+        all = list(zip(pointers, steps, self._arrays, strict=True))
+
+        def taken(place: str) -> list[Value]:
+            found: list[Value] = []
+            for pointer, step, x in all[: self._inputs]:
+                at = code.moved(pointer, place, x.strides[-1])
+                one = load(code, at, step, x.dtype, lanes, active)
+                found.append(code.widened(one, lanes))
+            return self._with_key(found)
+
+        def put(place: str, values: Sequence[Value]) -> None:
+            results = zip(all[self._inputs :], values, strict=False)
+            for (pointer, step, x), value in results:
+                at = code.moved(pointer, place, x.strides[-1])
+                store(value, at, step, x.dtype, lanes, active)
+
+        if self._size > FEW:
+            self._in_buffer(taken, put)
+            return
+        column = [taken(str(place)) for place in range(self._size)]
+        for first in range(self._count):
+            for place in range(self._size - 1, first, -1):
+                upper, lower = column[place - 1 : place + 1]
+                column[place - 1 : place + 1] = self._in_order(upper, lower)
+            put(str(first), column[first])
+
+    def _in_buffer(
+        self,
+        taken: Callable[[str], list[Value]],
+        put: Callable[[str, Sequence[Value]], None],
+    ) -> None:
+        code = self._code
+        buffers: list[tuple[str, Value, int]] = []
+
+        def written(place: str, values: Sequence[Value]) -> None:
+            for (buffer, _, size), value in zip(buffers, values, strict=True):
+                code.set(code.moved(buffer, place, size), value)
+
+        def read(place: str) -> list[Value]:
+            return [
+                code.get(code.moved(buffer, place, size), x.element, x.lanes)
+                for buffer, x, size in buffers
+            ]
+
+        with code.loop("0", str(self._size), 1) as place:
+            values = taken(place)
+            for value in values:
+                count = self._size * max(value.lanes, 1)
+                size = max(BITS[value.element] // 8, 1) * max(value.lanes, 1)
+                buffers.append((code.buffer(value.element, count), value, size))
+            written(place, values)
+        with code.loop("0", str(self._count), 1) as first:
+            moving = [code.slot(x) for x in self._zeros(buffers)]
+            for slot, value in zip(moving, read(str(self._size - 1)), strict=True):
+                code.set(slot, value)
+            rounds = code.index("sub", str(self._size - 1), first)
+            with code.when(Value(code, rounds, "i64", 1).compare("sgt", 0)):
+                with code.loop("0", rounds, 1) as step:
+                    place = code.index("sub", str(self._size - 1), step)
+                    upper = read(code.index("sub", place, 1))
+                    lower = [
+                        code.get(slot, x.element, x.lanes)
+                        for slot, x in zip(moving, upper, strict=True)
+                    ]
+                    goes_on, stays = self._in_order(upper, lower)
+                    written(place, stays)
+                    for slot, value in zip(moving, goes_on, strict=True):
+                        code.set(slot, value)
+            found = [
+                code.get(slot, x.element, x.lanes)
+                for slot, (_, x, _) in zip(moving, buffers, strict=True)
+            ]
+            put(first, found)
+
+    def _zeros(self, buffers: Sequence[tuple[str, Value, int]]) -> list[Value]:
+        code = self._code
+        return [code.widened(code.number(0, x.element), x.lanes) for _, x, _ in buffers]
+
+    def _with_key(self, values: Sequence[Value]) -> list[Value]:
+        """The values of an element, and its key, if elements are compared by a key that
+        is not one of the values."""
+        if self._key is None:
+            return list(values)
+        pairs = [x for x in values for _ in range(2)]
+        made = on_elements(self._code, self._op.comparator.block, pairs)[self._key[0]]
+        return [*values, self._code.widened(made, values[0].lanes)]
+
+    def _in_order(
+        self, upper: Sequence[Value], lower: Sequence[Value]
+    ) -> tuple[list[Value], list[Value]]:
+        """Two elements, exchanged if the second one comes before the first one."""
+        code = self._code
+        if self._key is None:
+            comes = self._before(lower, upper)
+        else:
+            _, is_descending = self._key
+            keys = lower[-1], upper[-1]
+            first, second = keys[::-1] if is_descending else keys
+            if first.is_float:  # as in NumPy's order, NaN is larger than all others
+                comes = first.compare("ult", second) & ~first.is_nan
+            else:
+                comes = first.compare(self._less, second)
+        pairs = list(zip(upper, lower, strict=True))
+        return (
+            [code.select(comes, y, x) for x, y in pairs],
+            [code.select(comes, x, y) for x, y in pairs],
+        )
 
 
 class Insertion(_Sort):

@@ -4,11 +4,8 @@
 
 A library multiplies matrices of many features. If the images or the result have one
 feature, a loop nest sums up the windows of a vector of positions, and fuses the
-operations that follow. The gradient of the weights of a depthwise convolution has one
-feature per group, and its window is as large as the images; a loop nest sums up the
-products of vectors of both. If the window extends into the padding, the image is first
-copied into a buffer with zeros around it. Such a gradient also copies the gradient of
-the result if its rows are not contiguous.
+operations that follow. If the window extends into the padding, the image is first
+copied into a buffer with zeros around it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,13 +13,12 @@ from math import prod
 from operator import mul
 
 import numpy as np
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, SSAValue
 
 from ....dialects.dtypes import Array, numpy_dtype
-from ....dialects.tgraph.base import TensorOp, ints, tensor_type_of, with_shape
+from ....dialects.tgraph.base import TensorOp, tensor_type_of
 from ....dialects.tgraph.elementwise import AddOp, MultiplyOp
-from ....dialects.tgraph.reducing import ConvolutionOp, ReduceOp
+from ....dialects.tgraph.reducing import ConvolutionOp
 from ....support.arrays import strided
 from ...calls import Call
 from ...pool import Scratch
@@ -41,16 +37,6 @@ FEW = 4
 library, if the other has one feature.
 """
 
-WIDE = 3
-"""The maximum elements along a window for which oneDNN has a special kernel for the
-gradient of a depthwise convolution's weights.
-"""
-
-HALF = 8
-"""The minimum positions of a row for which a nest takes a quarter of oneDNN's time, if
-the window is wider.
-"""
-
 
 def as_sum(
     op: Contraction, inputs: Sequence[Array], scratch: Scratch
@@ -62,15 +48,10 @@ def as_sum(
         return None
     kernel = by_labels(inputs[1], op.labels[1], "o" + op.spatial + "i")
     image, calls = _windows(op, inputs[0], kernel.shape[1:], scratch)
-    if op.groups > 1 and kernel.strides[-2] != kernel.itemsize:
-        none = [0] * kernel.ndim
-        kernel, copied = _between_zeros(kernel, none, none, scratch)
-        calls += copied
     behind = (None,) * (len(op.labels[2]) - 1 - op.labels[2].index("f"))
     ahead = (slice(None),) * (kernel.ndim - 1)
     factors = image, np.broadcast_to(kernel[:, *behind, *ahead], image.shape)
-    written = _written_out if op.groups == 1 else _reduced
-    return calls, *written(op, *factors)
+    return calls, *_written_out(op, *factors)
 
 
 def _written_out(
@@ -93,25 +74,6 @@ def _written_out(
     return {**by_result(ops[:-1]), result: ops[-1]}, factors
 
 
-def _reduced(
-    op: ConvolutionOp, image: Array, kernel: Array
-) -> tuple[Mapping[SSAValue, TensorOp], Mapping[SSAValue, Array]]:
-    """All products, and their sums along the dimensions of the window."""
-    (result,) = op.results or op.outs
-    type = op.declared[0]
-    space = with_shape(type, image.shape)
-    pair = Block(arg_types=[space, space]).args
-    product = MultiplyOp(pair, result_types=[space])
-    dimensions = ints(range(type.get_num_dims(), image.ndim))
-    total = ReduceOp(
-        [product.result],
-        result_types=[type],
-        properties={"kind": StringAttr("add"), "dimensions": dimensions},
-    )
-    ops = {product.result: product, result: total}
-    return ops, dict(zip(pair, (image, kernel), strict=True))
-
-
 def _is_for_nest(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
     """Whether a library is slower: for some convolutions of floats without holes."""
     types = {numpy_dtype(op.declared[0].element_type, op), *(x.dtype for x in inputs)}
@@ -121,7 +83,7 @@ def _is_for_nest(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
         and all(holes == 1 for holes in op.lhs_dilation.get_values())
         and inputs[0].size > 0
         and prod(op.declared[0].get_shape()) > 0
-        and (_has_one_feature(op, inputs) or _is_wide_gradient(op, inputs))
+        and _has_one_feature(op, inputs)
     )
 
 
@@ -135,22 +97,6 @@ def _has_one_feature(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
         and max(seen, made) <= FEW
         and 0 < kernel.size // made <= MOST
         and _result_sizes(op)[-1:] >= [ROW]
-    )
-
-
-def _is_wide_gradient(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
-    """Whether `op` is the gradient of the weights of a wide depthwise convolution whose
-    images have contiguous rows."""
-    image, kernel = inputs
-    last = op.spatial[-1:]
-    groups = op.batch_group_count.value.data
-    return (
-        groups > 1
-        and op.groups == groups == kernel.shape[op.labels[1].index("o")]
-        and image.shape[op.labels[0].index("b")] == groups
-        and max(_result_sizes(op), default=0) > WIDE
-        and kernel.shape[op.labels[1].index(last)] >= HALF
-        and image.strides[op.labels[0].index(last)] == image.itemsize
     )
 
 
@@ -185,7 +131,7 @@ def _windows(
     strides = (dim.stride for dim in window)
     apart = (dim.window_dilation for dim in window)
     steps = dict(zip(spatial, map(mul, strides, along), strict=True))
-    steps |= {"b": batch, "f": 0} if op.groups == 1 else {"b": 0, "f": batch}
+    steps |= {"b": batch, "f": 0}
     seen = strided(
         image,
         (*shape, *kernel),

@@ -25,12 +25,15 @@ from ....dialects.tgraph.shaping import ConstantOp
 from ....dialects.tgraph.structure import yielded
 from ...calls import Call
 from ...pool import Scratch
-from ..arrays import copy, fill, with_positions
+from ..arrays import copy, fill, tiles, with_positions
 from .base import kernel
 from .elementwise import Body, Instruction, loop
 from .functions import take_sorted
 
 INDEX = np.dtype(np.intp)
+
+KEYS = 1 << 14
+"""The elements of the columns that are sorted at a time, unless one has more."""
 
 
 def on_elements(
@@ -188,12 +191,19 @@ def _sort_by_key(
     scratch: Scratch,
 ) -> list[Call]:
     dtype = numpy_dtype(tensor_type_of(key.type).element_type, op)
-    keys = scratch.take(columns[0].shape, dtype)
     is_short = dtype.kind in "iuf" and dtype.itemsize == 4
-    packed = scratch.take(keys.shape, np.dtype(np.int64)) if is_short else None
-    pairs = [x for x in columns for _ in range(2)]
-    calls = on_elements(op.comparator.block, pairs, [key], [keys], scratch)
-    return [*calls, (take_sorted, (keys, is_descending, packed, columns, results))]
+    *around, size = columns[0].shape
+    calls: list[Call] = []
+    for part in tiles(tuple(around), KEYS // max(size, 1)):
+        mark = scratch.mark
+        some, found = ([x[part] for x in xs] for xs in (columns, results))
+        keys = scratch.take(some[0].shape, dtype)
+        packed = scratch.take(keys.shape, np.dtype(np.int64)) if is_short else None
+        pairs = [x for x in some for _ in range(2)]
+        calls += on_elements(op.comparator.block, pairs, [key], [keys], scratch)
+        calls.append((take_sorted, (keys, is_descending, packed, some, found)))
+        scratch.mark = mark
+    return calls
 
 
 def _sort_by_network(

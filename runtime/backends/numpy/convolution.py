@@ -71,7 +71,7 @@ def convolution(
     dtype = multiplied_in(out.dtype, inputs, prod(kernel.shape[:-1]))
     check_types(op, np.matmul, *[dtype] * 3)
     window = op.window(inputs[1].shape)
-    parts = list(product(*map(_without_holes, window, out.shape[1:-1])))
+    parts = list(product(*map(without_holes, window, out.shape[1:-1])))
     image = _divided(image, 0 if op.batch_group_count.value.data > 1 else -1, op.groups)
     kernel, out = _divided(kernel, -1, op.groups), _divided(out, -1, op.groups)
     calls: list[Call] = []
@@ -95,7 +95,7 @@ def _divided(x: Array, axis: int, count: int) -> Array:
     return np.moveaxis(view, axis, 0)
 
 
-def _without_holes(window: WindowDimension, places: int) -> Iterator[Spatial]:
+def without_holes(window: WindowDimension, places: int) -> Iterator[Spatial]:
     """The sets of positions that meet the same elements of the window."""
     size, stride, low, _, holes, dilation = window
     place_step = holes // gcd(stride, holes)
