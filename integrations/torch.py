@@ -32,10 +32,14 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 from warnings import warn
 
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.dialects.func import FuncOp
+
 from .. import compile as compiled
 from .. import context
 from ..dialects.diagnostics import LocatedError
 from ..dialects.strides import contiguous_strides
+from ..dialects.tgraph.base import ON_DEMAND
 from ..frontends.torch import changed_inputs, import_graph
 from ..frontends.torch.program import UnsupportedNodes
 from ..passes.inference import simplify_without_values
@@ -143,6 +147,9 @@ class Builder:
         self._pools: list[Pool] = []
 
     def __call__(self, module: ModuleOp) -> Executable:
+        for func in module.walk():
+            if isinstance(func, FuncOp):
+                func.attributes[ON_DEMAND] = UnitAttr()
         options: Options = {"pools": tuple(self._pools), **self._options}
         made = compiled(module, **options)
         run = cast("Executable", made)  # all sizes are known

@@ -20,12 +20,13 @@ def turns(
     make: Callable[[Scratch], list[Call]], count: int, scratch: Scratch
 ) -> Sequence[slice]:
     """Divides up to `count` images so that converting a turn's images to other layouts
-    takes about `TURN` bytes of scratch memory. `make` returns the calls for all."""
+    takes at most about `TURN` bytes of scratch memory, or as few as possible. `make`
+    returns the calls for all."""
     if count < 2:
         return [slice(None)]
     probe = _probe(scratch)
     make(probe)
-    step = -(-count // max(1, min(count, probe.peak // TURN)))
+    step = -(-count // min(count, max(1, -(-probe.peak // TURN))))
     return [slice(at, min(at + step, count)) for at in range(0, count, step)]
 
 
