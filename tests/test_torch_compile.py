@@ -1043,6 +1043,27 @@ def test_results_that_are_views(dynamic: bool) -> None:
         assert have[0].data_ptr() == want[0].data_ptr()
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_results_that_are_views_of_one_value(dynamic: bool) -> None:
+    """They share its memory if they have all of its elements, as in eager PyTorch."""
+
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        h, k = x.exp(), x.sin()
+        return *h.chunk(2, 1), h.T[1:], k[:1], k[1:2]
+
+    compiled = torch.compile(function, backend="tensorplan", dynamic=dynamic)
+    for rows in (3, 5) if dynamic else (3, 3):
+        x = torch.randn(rows, 4)
+        with torch.no_grad():
+            have, want = compiled(x), function(x)
+        for mine, other in zip(have, want, strict=True):
+            torch.testing.assert_close(mine, other)
+        for mine, other in zip(have[:3], want[:3], strict=True):
+            assert mine.stride() == other.stride()
+            assert mine.storage_offset() == other.storage_offset()
+        assert len({t.untyped_storage().data_ptr() for t in have}) == 3
+
+
 def test_embeddings_of_limited_norm() -> None:
     """The weight changes in place."""
     tables = [nn.Embedding(9, 4, max_norm=1) for _ in range(2)]
