@@ -102,8 +102,8 @@ MLIRS_DIALECTS = frozenset(
 _ATTRIBUTES = (
     *(ALIGNMENT, ARENA, BUFFER, BOUNDS, DIMS, HINTS, REQUIRES, MIRROR, RECOMPUTED),
     *(tgraph.DEVICE, tgraph.DONATED, tgraph.GROUP, tgraph.IN_PLACE, tgraph.NAME),
-    *(tgraph.PARAMETER, tgraph.PRECOMPUTED, tgraph.RESULT, tgraph.STREAM),
-    *(tgraph.TILES, tgraph.VARIABLE, TRIP_COUNT),
+    *(tgraph.ON_DEMAND, tgraph.PARAMETER, tgraph.PRECOMPUTED, tgraph.RESULT),
+    *(tgraph.STREAM, tgraph.TILES, tgraph.VARIABLE, TRIP_COUNT),
 )
 """The attributes of tgraph that operations, arguments and modules may have."""
 

@@ -32,10 +32,14 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 from warnings import warn
 
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.dialects.func import FuncOp
+
 from .. import compile as compiled
 from .. import context
 from ..dialects.diagnostics import LocatedError
 from ..dialects.strides import contiguous_strides
+from ..dialects.tgraph.base import ON_DEMAND
 from ..frontends.torch import changed_inputs, import_graph
 from ..frontends.torch.program import UnsupportedNodes
 from ..passes.inference import simplify_without_values
@@ -68,6 +72,8 @@ class Roles(NamedTuple):
     """The arguments whose tensors the caller does not keep."""
     changed: Collection[int] = ()
     """The arguments that AOTAutograd changes after the call."""
+    saves_none: bool = False
+    """Whether no backward pass reads results, which it would copy if they had gaps."""
 
     def renumbered(self, given: Sequence[Any], taken: Sequence[Any]) -> Roles:
         """The roles of the arguments of a part of the graph.
@@ -113,7 +119,7 @@ def backend(
         return boxed
 
     def inference_compiler(graph: Graph, example_inputs: Sequence[Any]) -> Call:
-        roles = Roles(weights=_weights(graph), changed=_changed_later())
+        roles = Roles(_weights(graph), changed=_changed_later(), saves_none=True)
         return compiler(graph, example_inputs, roles)
 
     def backward_compiler(graph: Graph, example_inputs: Sequence[Any]) -> Call:
@@ -143,6 +149,9 @@ class Builder:
         self._pools: list[Pool] = []
 
     def __call__(self, module: ModuleOp) -> Executable:
+        for func in module.walk():
+            if isinstance(func, FuncOp):
+                func.attributes[ON_DEMAND] = UnitAttr()
         options: Options = {"pools": tuple(self._pools), **self._options}
         made = compiled(module, **options)
         run = cast("Executable", made)  # all sizes are known
@@ -427,9 +436,10 @@ class _Program:
     """A graph as a compiled program, whose results are computed into new tensors.
 
     An argument that the graph returns is not a result of the program, nor is a view of
-    an argument or of another result: PyTorch makes the view in each call. A value that
-    the graph returns twice is a single result. Arguments that the graph changes are the
-    program's variables.
+    an argument or of another result: PyTorch makes the view in each call. Instead of
+    several views of one value, the program may return the value. A value that the graph
+    returns twice is a single result. Arguments that the graph changes are the program's
+    variables.
     """
 
     def __init__(self, graph: Graph, build: Builder, roles: Roles, strided: bool):
@@ -439,8 +449,15 @@ class _Program:
         returned = [own.get(x, x) for x in output.args[0]]
         distinct = dict.fromkeys(x for x in returned if _is_node(x))
         changed = {*own.values(), *(given[n] for n in roles.changed)}
-        views = _views(distinct, {*distinct, *given} - changed)
-        computed = [x for x in distinct if x not in given and x not in views]
+        bases = {*distinct, *given} - changed
+        shared: Sequence[Any] = ()
+        if roles.saves_none and not strided:
+            shared = _shared(distinct, bases)
+        views = _views(distinct, {*bases, *shared})
+        computed = [
+            *(x for x in distinct if x not in given and x not in views),
+            *shared,
+        ]
         # Numbers and None, which the graph returns as they are.
         self._constants = [x for x in returned if not _is_node(x)]
         numbers = {node: n for n, node in enumerate((*given, *computed))}
@@ -525,6 +542,23 @@ def _views(nodes: Iterable[Any], bases: Container[Any]) -> Mapping[Any, _View]:
         if steps and base in bases:
             found[node] = _View(base, steps[::-1])
     return found
+
+
+def _shared(nodes: Iterable[Any], bases: Container[Any]) -> Sequence[Any]:
+    """The values of which several of `nodes` are views, without those that are views of
+    `bases`, if the views of a value have as many elements as the value."""
+    found: dict[Any, list[int]] = {}
+    for node in nodes:
+        base = node
+        while _is_view(base) and (base is node or base not in bases):
+            base = base.args[0]
+        if base not in bases and _is_tensor(base):
+            found.setdefault(base, []).append(node.meta["val"].numel())
+    return [
+        base
+        for base, counts in found.items()
+        if len(counts) > 1 and sum(counts) >= base.meta["val"].numel()
+    ]
 
 
 def _step(node: Any) -> Callable[[Any], Any]:

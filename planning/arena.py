@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from .output_reuse import HandOvers, Reuse, reuse
+from .output_reuse import HandOvers, Reuse, reuse, worthwhile
 from .problem import Buffer, Limits, Plan, Problem
 from .registry import solve
 
@@ -30,6 +30,8 @@ def arranged(
     outputs: Sequence[Buffer],
     place: Callable[[Sequence[int]], P],
     hand_overs: HandOvers | None = None,
+    *,
+    on_demand: bool = False,
 ) -> tuple[Mapping[int, Reuse], P]:
     """Returns the places of buffers in outputs, and the plan of the arena for the
     others.
@@ -37,9 +39,14 @@ def arranged(
     A buffer may lie in outputs of its own `pool`. Outputs may hand over their bytes
     (`planning.output_reuse`). `place` plans the buffers with the given indices. No
     output is reused if the arena is no larger without reuse.
+
+    on_demand: the caller provides each output only from its first to its last use, so
+        buffers lie in outputs only if that lowers the sum of arena and outputs.
     """
     every = range(len(buffers))
     reuses = reuse(buffers, outputs, hand_overs)
+    if on_demand:
+        reuses = worthwhile(buffers, outputs, reuses)
     rest = [i for i in every if i not in reuses]
     plan = place(rest)
     if reuses and plan.peak > placeable([buffers[i] for i in rest]).lower_bound:

@@ -21,6 +21,7 @@ from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.native import backend as native
 from tensorplan.runtime.backends.native import panels, strips, widening
 from tensorplan.runtime.backends.onednn import backend as onednn
+from tensorplan.runtime.backends.onednn import division
 from tensorplan.runtime.backends.onednn.primitives import Execution, is_reorder
 from tensorplan.runtime.calls import Call
 from tensorplan.runtime.pool import Scratch
@@ -374,6 +375,38 @@ def test_convolutions_do_not_use_im2col(name: str) -> None:
     compare(op, inputs, result)
     calls = run(lambda s: onednn.compiled(op, inputs, result, s))
     assert not any("gemm" in kind for kind in implementations(calls))
+
+
+TURNS = {
+    "forward": ("bf01_oi01->bf01", (19, 4, 24, 24), (8, 4, 3, 3), (19, 8, 24, 24)),
+    "by the data": ("bf01_io01->bf01", (19, 8, 24, 24), (8, 4, 3, 3), (19, 4, 24, 24)),
+    "by the weights": (
+        *("fb01_io01->fb01", (19, 4, 24, 24)),
+        *((19, 8, 24, 24), (8, 4, 3, 3)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_images_are_converted_in_turns(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Turns of 4 of the 19 images take less scratch memory. The last has fewer."""
+    op, (image, kernel, out) = convolution(*TURNS[name])
+    weights = normal(*kernel)
+    if name == "by the data":
+        weights = np.flip(weights, (2, 3))
+    inputs, result = [normal(*image), weights], np.empty(out, np.float32)
+
+    def peak() -> int:
+        scratch = Scratch("cpu:0")
+        assert onednn.compiled(op, inputs, result, scratch)
+        return scratch.peak
+
+    compare(op, inputs, result)
+    in_turns = peak()
+    monkeypatch.setattr(division, "TURN", 1 << 40)
+    assert 3 * in_turns < peak()
 
 
 def test_two_layouts_are_reordered_to_a_third() -> None:

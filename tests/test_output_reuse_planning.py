@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 import tensorplan
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.planning import Buffer
-from tensorplan.planning.output_reuse import HandOver, Reuse, reuse
+from tensorplan.planning.output_reuse import HandOver, Reuse, reuse, worthwhile
 from tensorplan.reporting.placements import placements
 from tensorplan.reporting.printed import printed
 from tensorplan.runtime.executor import Executable
@@ -49,6 +49,22 @@ def test_the_largest_buffer_at_the_peak_is_placed_first() -> None:
     # The smallest other output in which a fits is used.
     others = [result, buffer("s", 80, 3, 9), buffer("t", 70, 3, 9)]
     assert reuse([a, b, c], others) == {1: Reuse(0, 0), 0: Reuse(2, 0)}
+
+
+def test_outputs_on_demand_are_provided_earlier_only_if_that_lowers_the_sum() -> None:
+    given = buffer("d", 100, 0, 4)  # a donated argument
+    result, later = buffer("r", 100, 5, 9), buffer("s", 60, 6, 9)
+    early, own = buffer("a", 60, 0, 2), buffer("b", 50, 3, 5)
+    # Both outputs at once would be 200 bytes; without `early` in it, `result` follows
+    # the argument. `own` needs it only one step earlier, while the peak is later.
+    reuses = {0: Reuse(0, 0), 1: Reuse(0, 0)}
+    assert worthwhile([early, own], [result, given], reuses) == {}
+    assert worthwhile([own], [result, later], {0: Reuse(0, 0)}) == {0: Reuse(0, 0)}
+    # One of two outputs stays as it is.
+    both = {0: Reuse(1, 0), 1: Reuse(0, 0)}
+    long = buffer("t", 90, 8, 9)
+    kept = worthwhile([early, own], [result, long, given], both)
+    assert kept == {0: Reuse(1, 0)}
 
 
 @pytest.mark.parametrize("layers", range(2, 9))

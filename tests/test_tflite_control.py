@@ -160,6 +160,68 @@ def test_recurrent_layers(is_time_first: bool) -> None:
     check(n.model(y), *[[run] for run in runs])
 
 
+@pytest.mark.parametrize("is_merged", [True, False])
+@pytest.mark.parametrize("is_time_first", [True, False])
+def test_recurrent_layers_in_both_directions(
+    is_time_first: bool, is_merged: bool
+) -> None:
+    n = Network()
+    shape = [5, 2, 3] if is_time_first else [2, 5, 3]
+    x, sizes = n.input(shape, "float32"), (4, 6)
+    inputs = [x]
+    for size in sizes:
+        recurrent = n.rng.standard_normal((size, size)).astype("f4") / 4
+        inputs += [n.random(size, 3), n.constant(recurrent), n.random(size)]
+        inputs.append(n.state([2, size], "float32"))
+    widths = [sum(sizes)] if is_merged else sizes
+    outputs = [n.tensor([*shape[:2], width], "float32") for width in widths]
+    n.op(
+        *("BIDIRECTIONAL_SEQUENCE_RNN", [*inputs, -1, -1, -1], *outputs),
+        table="BidirectionalSequenceRNNOptions",
+        timeMajor=is_time_first,
+        mergeOutputs=is_merged,
+        fusedActivationFunction=4,
+    )
+    runs = [n.rng.standard_normal(shape).astype("f4") for _ in range(2)]
+    check(n.model(*outputs), *[[run] for run in runs])
+
+
+@pytest.mark.parametrize("is_merged", [True, False])
+def test_lstm_layers_in_both_directions(is_merged: bool) -> None:
+    n = Network()
+    x, cells = n.input([6, 2, 3], "float32"), (5, 5)
+    inputs, states = [x], []
+    for size in cells:
+        inputs += [n.random(size, 3) for _ in range(4)]
+        inputs += [n.random(size, size) for _ in range(4)]
+        inputs += [-1] * 3
+        inputs += [n.random(size) for _ in range(4)]
+        inputs += [-1] * 2
+        states += [n.state([2, size], "float32") for _ in range(2)]
+    widths = [sum(cells)] if is_merged else cells
+    outputs = [n.tensor([6, 2, width], "float32") for width in widths]
+    n.op(
+        *("BIDIRECTIONAL_SEQUENCE_LSTM", [*inputs, *states, *[-1] * 9], *outputs),
+        table="BidirectionalSequenceLSTMOptions",
+        timeMajor=True,
+        mergeOutputs=is_merged,
+        fusedActivationFunction=4,
+    )
+    runs = [n.rng.standard_normal([6, 2, 3]).astype("f4") for _ in range(2)]
+    check(n.model(*outputs), *[[run] for run in runs])
+
+
+def test_auxiliary_inputs_are_refused() -> None:
+    n = Network()
+    x, y = n.input([5, 2, 3], "float32"), n.tensor([5, 2, 4], "float32")
+    layers = [n.random(4, 3), n.random(4, 4), n.random(4), n.state([2, 4], "float32")]
+    n.op(
+        *("BIDIRECTIONAL_SEQUENCE_RNN", [x, *layers, *layers, x], y),
+        table="BidirectionalSequenceRNNOptions",
+    )
+    assert "not supported with an auxiliary input" in refused(n.model(y))
+
+
 PARTS = ["coupled", "peepholes", "projection", "clipped", "normalized"]
 
 

@@ -1042,6 +1042,27 @@ def test_results_that_are_views(dynamic: bool) -> None:
         assert have[0].data_ptr() == want[0].data_ptr()
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_results_that_are_views_of_one_value(dynamic: bool) -> None:
+    """They share its memory if they have all of its elements, as in eager PyTorch."""
+
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        h, k = x.exp(), x.sin()
+        return *h.chunk(2, 1), h.T[1:], k[:1], k[1:2]
+
+    compiled = torch.compile(function, backend="tensorplan", dynamic=dynamic)
+    for rows in (3, 5) if dynamic else (3, 3):
+        x = torch.randn(rows, 4)
+        with torch.no_grad():
+            have, want = compiled(x), function(x)
+        for mine, other in zip(have, want, strict=True):
+            torch.testing.assert_close(mine, other)
+        for mine, other in zip(have[:3], want[:3], strict=True):
+            assert mine.stride() == other.stride()
+            assert mine.storage_offset() == other.storage_offset()
+        assert len({t.untyped_storage().data_ptr() for t in have}) == 3
+
+
 def test_embeddings_of_limited_norm() -> None:
     """The weight changes in place."""
     tables = [nn.Embedding(9, 4, max_norm=1) for _ in range(2)]
@@ -1127,11 +1148,14 @@ def test_constants_assigned_to_slices(dynamic: bool) -> None:
     assert torch.allclose(compiled(x), function(x))
 
 
+@pytest.mark.parametrize("foreach", [False, True])
 @pytest.mark.parametrize("name", ["AdamW", "RMSprop", "Adagrad"])
-def test_compiled_optimizers(name: str) -> None:
+@pytest.mark.filterwarnings("error:PyTorch runs")
+def test_compiled_optimizers(name: str, foreach: bool) -> None:
     weights = [torch.randn(4, 4, requires_grad=True) for _ in range(2)]
     ours = [w.detach().clone().requires_grad_() for w in weights]
-    optimizers = [getattr(torch.optim, name)(w, lr=0.01) for w in (weights, ours)]
+    made = getattr(torch.optim, name)
+    optimizers = [made(w, lr=0.01, foreach=foreach) for w in (weights, ours)]
     step = torch.compile(optimizers[1].step, backend=backend)
     for _ in range(3):
         for own, other in zip(ours, weights, strict=True):
@@ -1141,6 +1165,21 @@ def test_compiled_optimizers(name: str) -> None:
         step()
         for own, other in zip(ours, weights, strict=True):
             assert torch.allclose(own, other, rtol=2e-4, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("error:PyTorch runs")
+def test_operations_on_lists() -> None:
+    def function(x: list[Tensor], y: list[Tensor]) -> list[Tensor]:
+        z = torch._foreach_add(torch._foreach_sqrt(x), y, alpha=0.5)
+        torch._foreach_addcdiv_(z, x, torch._foreach_add(y, 2), [0.1, 0.2])
+        torch._foreach_lerp_(z, torch._foreach_maximum(x, [0.5, 0.6]), 0.3)
+        z = torch._foreach_addcmul(z, torch._foreach_pow(2, x), y, value=0.7)
+        return [*torch._foreach_clamp_max(z, y), *torch._foreach_norm(z, 1)]
+
+    given = [[torch.rand(3, 4), torch.rand(5)] for _ in range(2)]
+    results = torch.compile(function, backend=backend)(*given)
+    for have, want in zip(results, function(*given), strict=True):
+        assert torch.allclose(have, want, rtol=1e-5)
 
 
 def test_misspelled_and_mistyped_options() -> None:

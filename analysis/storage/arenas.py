@@ -7,6 +7,7 @@ places the buffers (planning/arena.py).
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ...dialects.tgraph.base import ON_DEMAND
 from ...planning.arena import arranged, placeable, solve_arena
 from ...planning.problem import Buffer, Problem
 from .buffers import Storage
@@ -24,8 +25,10 @@ def arenas(
 
     workspace: the bytes that kernels need while they run, if the arenas include them.
     """
+    func = storage.block.parent_op()
+    on_demand = func is not None and ON_DEMAND in func.attributes
     return {
-        device: _arena(lives, reuse_outputs)
+        device: _arena(lives, reuse_outputs, on_demand)
         for device, lives in lifetimes(storage, alignment, workspace).items()
     }
 
@@ -49,11 +52,12 @@ def _live(buffers: Sequence[Buffer]) -> int:
     return Problem([replace(b, pool="", alignment=1) for b in buffers]).lower_bound
 
 
-def _arena(lives: Lives, reuse_outputs: bool) -> int:
+def _arena(lives: Lives, reuse_outputs: bool, on_demand: bool) -> int:
     _, plan = arranged(
         lives.own,
         lives.outputs if reuse_outputs else (),
         lambda indices: solve_arena(placeable([lives.own[i] for i in indices])),
         lives.hand_overs,
+        on_demand=on_demand,
     )
     return plan.peak

@@ -98,6 +98,11 @@ DONATED = "tgraph.donated"
 """Unit attribute of an argument whose memory the caller gives up: the memory may be
 reused after the last read. It has no effect on variables, results and parameters."""
 
+ON_DEMAND = "tgraph.on_demand"
+"""Unit attribute of a function: the caller provides the memory of each result from its
+first use on, and that of each donated argument until its last use, so a plan counts
+the bytes of both while they are provided."""
+
 RESULT = "tgraph.result"
 """Integer attribute of an argument: the result that it holds after the run."""
 

@@ -6,11 +6,13 @@
 A conversion returns the operator's output, followed by the new states. Products of
 floats and 8-bit weights are computed in floats; LiteRT quantizes the floats first.
 
-Does not: convert LSTMs of integers, or bidirectional LSTMs, which converters write as
-two unidirectional ones.
+A bidirectional layer is two layers, of which one reads and writes the rows in reverse.
+
+Does not: convert LSTMs of integers, or bidirectional layers with a second input.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import TypeAlias
 
@@ -20,6 +22,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph import shaping
+from ...dialects.tgraph.base import ints
 from ..builder import shape_of
 from ..formulas import clamp, compare, normalized
 from ..loops import Loop, Values, read_row, rows_like, write_row
@@ -155,6 +158,39 @@ def _lstm(n: TFLiteNode) -> Sequence[Value]:
     return _by_steps(n, [1 + gate for gate in gates], before, [18, 19], step)
 
 
+def _in_both_directions(
+    layer: Conversion, forward: Sequence[int], backward: Sequence[int]
+) -> Conversion:
+    """Two layers, with these inputs of the operator as the inputs after the first. The
+    inputs after those of both layers are the auxiliary input and its weights."""
+    auxiliary = max(*forward, *backward) + 1
+
+    def convert(n: TFLiteNode) -> Sequence[Value]:
+        if any(n.has(index) for index in range(auxiliary, len(n.inputs))):
+            raise Unsupported("with an auxiliary input")
+        time = ints([0 if n.option("TimeMajor") else 1])
+        outputs: list[SSAValue] = []
+        states: list[Value] = []
+        for indices in (forward, backward):
+            x = n.value(0)
+            if indices is backward:
+                x = n.emit(shaping.ReverseOp, x, dimensions=time)
+            inputs: list[Value | None] = [x, *(n.inputs[index] for index in indices)]
+            tensors = [n.tensors[0], *(n.tensors[index] for index in indices)]
+            output, *state = layer(replace(n, inputs=inputs, tensors=tensors))
+            y = n.materialize(output)
+            if indices is backward:
+                y = n.emit(shaping.ReverseOp, y, dimensions=time)
+            outputs.append(y)
+            states += state
+        if n.option("MergeOutputs"):
+            along = IntegerAttr(2, i64)
+            outputs = [n.emit(shaping.ConcatenateOp, *outputs, dimension=along)]
+        return [*outputs, *states]
+
+    return convert
+
+
 def _ratio(n: TFLiteNode, first: int, second: int, whole: Tensor) -> np.float64:
     """The factor from the scale of a product to another scale."""
     scales = (np.float64(n.tensor(index).scale) for index in (first, second))
@@ -196,6 +232,10 @@ def _svdf(n: TFLiteNode) -> Sequence[Value]:
 
 
 CONVERSIONS: Mapping[str, Conversion] = {
+    "BIDIRECTIONAL_SEQUENCE_LSTM": _in_both_directions(
+        _lstm, [*range(1, 18), 35, 36], [*range(18, 35), 37, 38]
+    ),
+    "BIDIRECTIONAL_SEQUENCE_RNN": _in_both_directions(_rnn, range(1, 5), range(5, 9)),
     "SVDF": _svdf,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
     "UNIDIRECTIONAL_SEQUENCE_RNN": _rnn,

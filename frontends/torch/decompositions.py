@@ -5,7 +5,7 @@ they recompute the bag of each embedding from the offsets of the bags.
 """
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -21,6 +21,7 @@ def own_decompositions() -> Mapping[Any, Callable[..., Any]]:
     of_pytorch = aten.ldexp.Tensor, aten.rrelu_with_noise_backward.default
     return {
         **{op: table[op] for op in of_pytorch},
+        **_of_lists(),
         aten._cdist_backward.default: _distances_backward,
         aten._embedding_bag_backward.default: _bags_backward,
         aten._embedding_bag_per_sample_weights_backward.default: _scales_backward,
@@ -50,6 +51,91 @@ def own_decompositions() -> Mapping[Any, Callable[..., Any]]:
 
 def _torch() -> Any:
     return import_module("torch")
+
+
+# Operations on lists of tensors, as optimizers use them
+
+
+def _of_lists() -> Mapping[Any, Callable[..., Any]]:
+    """Decompositions of the functional operations `_foreach_NAME` into the operation
+    `NAME` of each tensor."""
+    torch = _torch()
+    prefix = "aten::_foreach_"
+    found: dict[Any, Callable[..., Any]] = {}
+    for qualified in torch._C._dispatch_get_all_op_names():
+        name, _, overload = qualified.removeprefix("aten::").partition(".")
+        element = name.removeprefix("_foreach_")
+        if not qualified.startswith(prefix) or element.endswith("_"):
+            continue
+        op = getattr(getattr(torch.ops.aten, name), overload or "default")
+        of_each = _OF_LISTS.get(element) or getattr(torch, element, None)
+        has_numbers = any(x.name == "scalars" for x in op._schema.arguments)
+        if overload.endswith("out") or (overload == "Tensor" and has_numbers):
+            continue  # PyTorch does not trace those with the numbers in one tensor
+        if op._schema.returns and of_each:
+            found[op] = partial(_for_each, of_each)
+    return found
+
+
+def _for_each(of_each: Callable[..., Any], *given: Any, **options: Any) -> list[Any]:
+    """The results of `of_each` for each element of the lists among the arguments."""
+    count = max(len(x) for x in given if _is_list(x))
+    return [
+        of_each(*(x[n] if _is_list(x) else x for x in given), **options)
+        for n in range(count)
+    ]
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, list | tuple)
+
+
+def _copied_to(x: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+    return source.to(x.dtype).expand(x.shape).clone()
+
+
+def _zeros(x: Tensor) -> Tensor:
+    return x.new_zeros(x.shape)
+
+
+def _norm(x: Tensor, order: float = 2, dtype: Any = None) -> Tensor:
+    return _torch().linalg.vector_norm(x, order, dtype=dtype)
+
+
+def _sum_of_powers(x: Tensor, order: float = 2, dtype: Any = None) -> Tensor:
+    return _torch().sum(x.abs() ** order, dtype=dtype)
+
+
+def _at_least(x: Tensor, least: Any) -> Tensor:
+    return _torch().ops.aten.clamp_min(x, least)
+
+
+def _at_most(x: Tensor, most: Any) -> Tensor:
+    return _torch().ops.aten.clamp_max(x, most)
+
+
+def _plus_product(x: Tensor, y: Tensor, z: Tensor, scale: Any = 1) -> Tensor:
+    return x + scale * y * z
+
+
+def _plus_quotient(x: Tensor, y: Tensor, z: Tensor, scale: Any = 1) -> Tensor:
+    return x + scale * y / z
+
+
+_OF_LISTS: Mapping[str, Callable[..., Tensor]] = {
+    "addcdiv": _plus_quotient,
+    "addcmul": _plus_product,
+    "clamp_max": _at_most,
+    "clamp_min": _at_least,
+    "copy": _copied_to,
+    "maximum": _at_least,
+    "minimum": _at_most,
+    "norm": _norm,
+    "powsum": _sum_of_powers,
+    "zero": _zeros,
+}
+"""Functions of one tensor that `torch` has under another name, or with other
+parameters."""
 
 
 def _polar(size: Tensor, angle: Tensor) -> Tensor:

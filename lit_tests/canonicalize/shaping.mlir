@@ -196,3 +196,48 @@ func.func @transposed_broadcast(%x: tensor<64x8xf32>) -> tensor<8x4x64xf32> {
   %1 = tgraph.transpose %0 {permutation = array<i64: 2, 0, 1>} : (tensor<4x64x8xf32>) -> tensor<8x4x64xf32>
   func.return %1 : tensor<8x4x64xf32>
 }
+
+// A slice moves before a reshape that only adds and drops dimensions of size 1.
+// CHECK-LABEL: func.func @slice_of_reshape
+// CHECK-NEXT:    [[A:%[0-9]+]] = tgraph.slice %x {start_indices = array<i64: 1, 0>, limit_indices = array<i64: 6, 3>, strides = array<i64: 2, 1>}
+// CHECK-NEXT:    tgraph.reshape [[A]] : (tensor<3x3xf32>) -> tensor<1x3x1x3xf32>
+func.func @slice_of_reshape(%x: tensor<7x3xf32>) -> tensor<1x3x1x3xf32> {
+  %0 = tgraph.reshape %x : (tensor<7x3xf32>) -> tensor<1x7x1x3xf32>
+  %1 = tgraph.slice %0 {start_indices = array<i64: 0, 1, 0, 0>, limit_indices = array<i64: 1, 6, 1, 3>, strides = array<i64: 1, 2, 1, 1>} : (tensor<1x7x1x3xf32>) -> tensor<1x3x1x3xf32>
+  func.return %1 : tensor<1x3x1x3xf32>
+}
+
+// Differences of all pairs, of which the first and the second number are read: only
+// these are computed, from slices, and never stored as pairs.
+// CHECK-LABEL: func.func @slices_of_elementwise
+// CHECK-COUNT-4: tgraph.slice
+// CHECK-NOT:     tensor<9x9x2xf32>
+// CHECK-NOT:     tgraph.slice
+func.func @slices_of_elementwise(%x: tensor<9x2xf32>) -> tensor<9x9x1xf32> {
+  %e = tgraph.exponential %x : tensor<9x2xf32>
+  %a = tgraph.broadcast_in_dim %e {broadcast_dimensions = array<i64: 0, 2>} : (tensor<9x2xf32>) -> tensor<9x9x2xf32>
+  %b = tgraph.broadcast_in_dim %e {broadcast_dimensions = array<i64: 1, 2>} : (tensor<9x2xf32>) -> tensor<9x9x2xf32>
+  %d = tgraph.subtract %a, %b : tensor<9x9x2xf32>
+  %0 = tgraph.slice %d {start_indices = array<i64: 0, 0, 0>, limit_indices = array<i64: 9, 9, 1>, strides = array<i64: 1, 1, 1>} : (tensor<9x9x2xf32>) -> tensor<9x9x1xf32>
+  %1 = tgraph.slice %d {start_indices = array<i64: 0, 0, 1>, limit_indices = array<i64: 9, 9, 2>, strides = array<i64: 1, 1, 1>} : (tensor<9x9x2xf32>) -> tensor<9x9x1xf32>
+  %2 = tgraph.multiply %0, %1 : tensor<9x9x1xf32>
+  func.return %2 : tensor<9x9x1xf32>
+}
+
+// The gates of an LSTM are computed together: otherwise two products would be stored
+// for all gates instead of one sum. So is a value that has other readers.
+// CHECK-LABEL: func.func @gates
+// CHECK:         tgraph.add {{.*}} : tensor<2x8xf32>
+// CHECK:         tgraph.negate %w : tensor<4x8xf32>
+func.func @gates(%x: tensor<2x4xf32>, %w: tensor<4x8xf32>, %h: tensor<2x4xf32>, %u: tensor<4x8xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x8xf32>) {
+  %a = tgraph.dot_general %x, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %b = tgraph.dot_general %h, %u {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %s = tgraph.add %a, %b : tensor<2x8xf32>
+  %0 = tgraph.slice %s {start_indices = array<i64: 0, 0>, limit_indices = array<i64: 2, 4>, strides = array<i64: 1, 1>} : (tensor<2x8xf32>) -> tensor<2x4xf32>
+  %1 = tgraph.slice %s {start_indices = array<i64: 0, 4>, limit_indices = array<i64: 2, 8>, strides = array<i64: 1, 1>} : (tensor<2x8xf32>) -> tensor<2x4xf32>
+  %n = tgraph.negate %w : tensor<4x8xf32>
+  %t = tgraph.slice %n {start_indices = array<i64: 0, 0>, limit_indices = array<i64: 2, 8>, strides = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<2x8xf32>
+  %m = tgraph.dot_general %x, %n {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %p = tgraph.add %t, %m : tensor<2x8xf32>
+  func.return %0, %1, %p : tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x8xf32>
+}

@@ -106,3 +106,30 @@ func.func @donated(%d: memref<64xf32> {tgraph.donated}, %r: memref<16xf32> {tgra
   memref.dealloc %z : memref<16xf32>
   func.return
 }
+
+// A caller that provides results on demand would have to provide %r while it still
+// provides %d, so %y is in an arena. Otherwise, %y lies in %r.
+// CHECK-LABEL: func.func @on_demand
+// CHECK-NEXT:  memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
+// CHECK-LABEL: func.func @throughout
+// CHECK-NOT:   memref.alloc
+// CHECK:       memref.reinterpret_cast %r to offset: [0], sizes: [16], strides: [1] {tgraph.buffer}
+func.func @on_demand(%d: memref<64xf32> {tgraph.donated}, %b: memref<64xf32>, %t: memref<16xf32> {tgraph.result = 0 : i32}, %r: memref<64xf32> {tgraph.result = 1 : i32}) attributes {tgraph.on_demand} {
+  %p = memref.reinterpret_cast %d to offset: [0], sizes: [16], strides: [4] : memref<64xf32> to memref<16xf32, strided<[4]>>
+  %y = memref.alloc() : memref<16xf32>
+  tgraph.negate %p outs(%y) : (memref<16xf32, strided<[4]>>) -> memref<16xf32>
+  tgraph.reverse %y outs(%t) {dimensions = array<i64: 0>} : memref<16xf32>
+  memref.dealloc %y : memref<16xf32>
+  tgraph.abs %b outs(%r) : memref<64xf32>
+  func.return
+}
+
+func.func @throughout(%d: memref<64xf32>, %b: memref<64xf32>, %t: memref<16xf32> {tgraph.result = 0 : i32}, %r: memref<64xf32> {tgraph.result = 1 : i32}) {
+  %p = memref.reinterpret_cast %d to offset: [0], sizes: [16], strides: [4] : memref<64xf32> to memref<16xf32, strided<[4]>>
+  %y = memref.alloc() : memref<16xf32>
+  tgraph.negate %p outs(%y) : (memref<16xf32, strided<[4]>>) -> memref<16xf32>
+  tgraph.reverse %y outs(%t) {dimensions = array<i64: 0>} : memref<16xf32>
+  memref.dealloc %y : memref<16xf32>
+  tgraph.abs %b outs(%r) : memref<64xf32>
+  func.return
+}

@@ -34,7 +34,9 @@ Where it makes the arena smaller, the pass places buffers in the memory of a res
 (`tgraph.result`) that is written later, of a variable (`tgraph.variable`) whose old
 contents are dead, or of a donated argument (`tgraph.donated`), as a view with the
 attribute `tgraph.buffer` (placement/output_reuse.py). With streams, it uses the memory
-of results only.
+of results only. If the caller provides this memory only while it is used
+(`tgraph.on_demand`), buffers lie there only if that lowers the sum of arena and
+provided memory.
 
 With `arena`, others own the arenas (placement/arena_forms.py): the caller passes them
 as arguments, and `@<name>_arena_size` returns their bytes, or they are globals, or lie
@@ -107,6 +109,7 @@ from ...dialects.sizes.symbolic import (
 from ...dialects.target_memory import target_memories
 from ...dialects.tgraph.base import (
     LARGEST_SIZE,
+    ON_DEMAND,
     STREAM,
     AnyMemRef,
     element_alignment,
@@ -234,6 +237,7 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
                 () if is_symbolic else pool.spans_of(here),
                 lambda indices, pool=pool, solve=solve: pool.place(indices, solve),
                 hand_overs(pool.allocations, here, flow) if is_ordered else None,
+                on_demand=ON_DEMAND in func.attributes,
             )
             yield Arena(
                 *(space, pool, plan, max(alignments), memory, left),

@@ -1,33 +1,41 @@
-"""Simplifies slices: of slices, of broadcasts, of concatenations, at constants."""
+"""Simplifies slices: of slices, broadcasts, concatenations and elementwise operations,
+and slices at constants.
+"""
 
-from typing import cast
+from math import prod
+from typing import TypeGuard, cast
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.pattern_rewriter import (
     PatternRewriter,
     RewritePattern,
     op_type_rewrite_pattern,
 )
 
-from ...compatibility import replace
+from ...compatibility import erase, replace
 from ..base import (
+    TensorOp,
     ints,
     is_static,
     tensor_type_of,
+    value_bytes,
     value_shape,
     with_shape,
 )
+from ..elementwise import ElementwiseOp
 from ..indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from ..shaping import (
     BroadcastInDimOp,
     ConcatenateOp,
     ConstantOp,
+    IotaOp,
     ReshapeOp,
     SliceOp,
     plain_slice,
 )
 from .common import (
+    added,
     can_drop,
     can_merge,
     has_static_operands,
@@ -183,6 +191,46 @@ class SliceOfBroadcast(RewritePattern):
         merge_with(rewriter, op, source, repeated)
 
 
+class SliceOfReshape(RewritePattern):
+    """slice(reshape(x)) -> reshape(slice(x)), if the reshape only adds and drops
+    dimensions of size 1."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter) -> None:
+        source = op.inputs[0].owner
+        if not (isinstance(source, ReshapeOp) and can_merge(op, source)):
+            return
+        if not has_static_operands(source) or not _keeps_dimensions(source):
+            return
+        bounds = op.start_indices, op.limit_indices, op.strides
+        kept = zip(
+            value_shape(source.result), *(n.get_values() for n in bounds), strict=True
+        )
+        taken = iter([ranges for size, *ranges in kept if size != 1])
+        shape = value_shape(source.inputs[0])
+        every = [(0, 1, 1) if size == 1 else next(taken) for size in shape]
+        starts, limits, strides = (ints([n[i] for n in every]) for i in range(3))
+        sizes = [-((n[0] - n[1]) // n[2]) for n in every]
+        part = SliceOp(
+            source.inputs,
+            result_types=[with_shape(tensor_type_of(op.result.type), sizes)],
+            properties={
+                "start_indices": starts,
+                "limit_indices": limits,
+                "strides": strides,
+            },
+        )
+        insert_before(rewriter, op, part)
+        new = ReshapeOp([part.result], result_types=[op.result.type])
+        merge_with(rewriter, op, source, new)
+
+
+def _keeps_dimensions(op: ReshapeOp) -> bool:
+    """Whether a reshape only adds and drops dimensions of size 1."""
+    old, new = value_shape(op.inputs[0]), value_shape(op.result)
+    return [n for n in old if n != 1] == [n for n in new if n != 1]
+
+
 class SlicesOfConcatenation(RewritePattern):
     """concatenate -> slices of it -> slices of operands, if it has no other uses."""
 
@@ -209,6 +257,98 @@ class SlicesOfConcatenation(RewritePattern):
             properties={**properties, "strides": op.strides},
         )
         replace_with(rewriter, op, new)
+
+
+class SlicesOfElementwise(RewritePattern):
+    """f(x, y) -> slices of it -> f(slice(x), slice(y)), if it has no other uses, the
+    slices take no more elements together, and f(x, y) has more bytes than the values
+    from which elementwise operations and broadcasts compute it: these may have to be
+    stored instead. Arguments are stored anyway.
+
+    `sides[..., 0] * sides[..., 1]` stores no sides of rectangles.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter) -> None:
+        whole, source = op.inputs[0], op.inputs[0].owner
+        if not isinstance(source, ElementwiseOp) or not can_merge(op, source):
+            return
+        slices: list[SliceOp] = []
+        for use in whole.uses:
+            if not isinstance(use.operation, SliceOp):
+                return
+            slices.append(use.operation)
+        if not all(can_merge(part, source) for part in slices):
+            return
+        if not has_static_operands(source):
+            return
+        taken = sum(prod(value_shape(part.result)) for part in slices)
+        if taken > prod(value_shape(whole)) or _is_from_as_many_bytes(whole):
+            return
+        for part in slices:
+            inputs = {x: _same_slice(rewriter, part, x) for x in source.inputs}
+            new = type(source).create(
+                operands=[inputs[value] for value in source.inputs],
+                result_types=[part.result.type],
+                properties=source.properties,
+            )
+            merge_with(rewriter, part, source, new)
+        erase(rewriter, source)
+
+
+_CHAIN = 64
+"""The most operations that are repeated for each slice of their result."""
+
+
+def _is_from_as_many_bytes(whole: SSAValue) -> bool:
+    """Whether the values from which elementwise operations and broadcasts compute
+    `whole` have as many bytes as `whole`. Arguments and constants count as none. Values
+    that other operations read count, unless these are slices, too: they may have to be
+    stored."""
+    chain: dict[SSAValue, TensorOp] = {}
+    stored: list[SSAValue] = []
+    pending = [whole]
+    for value in pending:  # the body appends
+        source = value.owner
+        if _is_sliced_through(source):
+            chain[value] = source
+            if len(chain) > _CHAIN:
+                return True
+            pending += [x for x in source.inputs if x not in pending]
+        elif not isinstance(source, Block | ConstantOp | IotaOp):
+            stored.append(value)
+    ops = {*chain.values()}
+    stored += [
+        value
+        for value, op in chain.items()
+        if value is not whole
+        and isinstance(op, ElementwiseOp)
+        and any(
+            use.operation not in ops and not isinstance(use.operation, SliceOp)
+            for use in value.uses
+        )
+    ]
+    return sum(map(value_bytes, stored)) >= value_bytes(whole)
+
+
+def _is_sliced_through(op: Operation | Block) -> TypeGuard[TensorOp]:
+    """Whether canonicalization moves slices of the result to the operands."""
+    match op:
+        case ReshapeOp():
+            return is_on_tensors(op) and _keeps_dimensions(op)
+        case ElementwiseOp() | BroadcastInDimOp():
+            return is_on_tensors(op)
+        case SliceOp():
+            return is_plain_slice(op)
+        case _:
+            return False
+
+
+def _same_slice(rewriter: PatternRewriter, op: SliceOp, value: SSAValue) -> SSAValue:
+    """The part of `value` that `op` takes from its operand of the same shape."""
+    type = with_shape(tensor_type_of(value.type), value_shape(op.result))
+    part = SliceOp([value], result_types=[type], properties=op.properties)
+    return added(rewriter, op, part)
 
 
 def _operand_of(op: Operation, joined: ConcatenateOp) -> tuple[SSAValue, int] | None:

@@ -13,9 +13,10 @@ large compared with the images, because a product need not convert the weights t
 another layout.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -27,7 +28,7 @@ from ...pool import Scratch
 from ..arrays import alike, copy, try_reshape
 from ..contraction import by_labels, operands
 from ..parts import LANES, Slices, divisions
-from .division import in_parts
+from .division import implementations, in_parts, in_turns, turns
 from .dot import product
 from .epilogue import Epilogue
 from .library import Refused
@@ -43,6 +44,7 @@ from .primitives import (
     Attributes,
     Description,
     Layout,
+    added,
     compiled,
     describe,
     describe_any,
@@ -74,7 +76,7 @@ def convolution(
         return _product(op, inputs, out, epilogue, scratch)
     scratch.mark = mark
 
-    def part(block: Slices, scratch: Scratch) -> list[Call]:
+    def whole(block: Slices, scratch: Scratch) -> list[Call]:
         image, kernel = operands(op, inputs, block)
         image, low = _rows(op, image, kernel, block)
         calls = _part(op, image, kernel, low, out[block], block, epilogue, scratch)
@@ -82,6 +84,12 @@ def convolution(
         if has_rows and any(is_reorder(function) for function, _ in calls):
             raise Refused  # each part would convert all weights to another layout
         return calls
+
+    def part(block: Slices, scratch: Scratch) -> list[Call]:
+        makes = [
+            partial(whole, x) for x in _turns(op, inputs, out, block, whole, scratch)
+        ]
+        return in_turns(makes, scratch)
 
     return in_parts(part, _divisions(op, inputs, out, scratch.threads), scratch)
 
@@ -144,6 +152,48 @@ def _divisions(
     if out.strides[features] == out.itemsize and _has_rows(op, kernel, out):
         ordered = [(batch, 1), (rows, 1), *sides[1:]]
     return divisions(out.shape, dict(ordered), summed, threads)
+
+
+def _turns(
+    op: ConvolutionOp,
+    inputs: Sequence[Array],
+    out: Array,
+    block: Slices,
+    make: Callable[[Slices, Scratch], list[Call]],
+    scratch: Scratch,
+) -> Sequence[Slices]:
+    """Divides a block of the result by images, so that `make` needs less scratch memory
+    for images in oneDNN's layouts. Each turn converts the weights again, so turns have
+    no fewer bytes of images. Images that are summed are divided by `_of_weights`."""
+    batch, kernel = op.labels[2].index("b"), inputs[1]
+    if op.batch_group_count.value.data > 1 or _is_of_weights(op, kernel, out):
+        return [block]
+    start, stop, _ = block[batch].indices(out.shape[batch])
+    most = stop - start
+    if not scratch.constant(kernel):
+        images = (inputs[0].nbytes + out.nbytes) * most // out.shape[batch]
+        most = min(most, images // max(kernel.nbytes, 1))
+    spans = turns(partial(make, block), most, scratch)
+    if len(spans) == 1:
+        return [block]
+    step = -(-(stop - start) // len(spans))
+    found = [
+        (*block[:batch], slice(at, min(at + step, stop)), *block[batch + 1 :])
+        for at in range(start, stop, step)
+    ]
+    wanted, several = (
+        implementations([partial(make, x) for x in blocks], scratch)
+        for blocks in ([block], found)
+    )
+    return found if wanted == several else [block]
+
+
+def _is_of_weights(op: ConvolutionOp, kernel: Array, out: Array) -> bool:
+    """Whether the window is larger than the result, as in gradients with respect to
+    weights."""
+    window = by_labels(kernel, op.labels[1], "oi" + op.spatial)
+    result = by_labels(out, op.labels[2], "bf" + op.spatial)
+    return prod(window.shape[2:]) > prod(result.shape[2:])
 
 
 def _has_rows(op: ConvolutionOp, kernel: Array, out: Array) -> bool:
@@ -221,8 +271,7 @@ def _part(
         weights = target.swapaxes(0, 1)
         window = _window(source, weights, result, dilation, strides, low)
         weights = _in_groups(weights, batches)
-        plain = Attributes()
-        return _calls(_BY_WEIGHTS, source, weights, result, window, plain, scratch)
+        return _of_weights(source, weights, result, window, scratch)
     if batches > 1:
         raise Refused
     window = _window(image, kernel, target, strides, dilation, low)
@@ -373,6 +422,33 @@ def _is_product(description: Description) -> bool:
         return "gemm" in description.implementation
     except Refused:
         return False
+
+
+def _of_weights(
+    image: Array, weights: Array, result: Array, window: _Window, scratch: Scratch
+) -> list[Call]:
+    """Computes the gradient of the weights: in turns, each for some of the images, if
+    that takes less scratch memory and the weights have at most half the bytes of a
+    turn's images. Each turn after the first adds to the gradient."""
+    plain = Attributes()
+
+    def make(turn: slice, target: Array, scratch: Scratch) -> list[Call]:
+        given, head = image[turn], result[turn]
+        return _calls(_BY_WEIGHTS, given, target, head, window, plain, scratch)
+
+    def make_and_add(turn: slice, scratch: Scratch) -> list[Call]:
+        change = alike(weights, weights.dtype, scratch)
+        return [*make(turn, change, scratch), *added(change, weights, scratch)]
+
+    every = partial(make, slice(None), weights)
+    images = (image.nbytes + result.nbytes) // max(2 * weights.nbytes, 1)
+    spans = turns(every, min(len(image), images), scratch)
+    step = -(-len(image) // len(spans))
+    first, *others = (slice(at, at + step) for at in range(0, len(image), step))
+    makes = [partial(make, first, weights), *(partial(make_and_add, x) for x in others)]
+    if others and implementations(makes, scratch) == implementations([every], scratch):
+        return in_turns(makes, scratch)
+    return every(scratch)
 
 
 def _not_flipped(x: Array, scratch: Scratch) -> tuple[Array, list[Call]]:

@@ -1,6 +1,8 @@
-"""Divides a primitive into parts, which threads compute concurrently."""
+"""Divides a primitive into parts, which threads compute concurrently, and into turns,
+which one thread computes one after the other."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from ...calls import Call
 from ...pool import Scratch
@@ -8,6 +10,62 @@ from ..jit.records import parallel
 from ..parts import Slices
 from .library import Refused
 from .primitives import Execution, is_reorder
+
+TURN = 1 << 17
+"""The scratch memory of a turn in bytes. Starting the primitives of a turn takes some
+thousand nanoseconds, a twentieth of the time of a turn of this size."""
+
+
+def turns(
+    make: Callable[[Scratch], list[Call]], count: int, scratch: Scratch
+) -> Sequence[slice]:
+    """Divides up to `count` images so that converting a turn's images to other layouts
+    takes at most about `TURN` bytes of scratch memory, or as few as possible. `make`
+    returns the calls for all."""
+    if count < 2:
+        return [slice(None)]
+    probe = _probe(scratch)
+    make(probe)
+    step = -(-count // min(count, max(1, -(-probe.peak // TURN))))
+    return [slice(at, min(at + step, count)) for at in range(0, count, step)]
+
+
+def in_turns(
+    makes: Iterable[Callable[[Scratch], list[Call]]], scratch: Scratch
+) -> list[Call]:
+    """The calls of `makes`, one after the other, in the same scratch memory."""
+    calls: list[Call] = []
+    start = end = scratch.mark
+    for make in makes:
+        scratch.mark = start
+        calls += make(scratch)
+        end = max(end, scratch.mark)
+    scratch.mark = end
+    return calls
+
+
+def implementations(
+    makes: Iterable[Callable[[Scratch], list[Call]]], scratch: Scratch
+) -> set[str]:
+    """oneDNN's implementations of the primitives that `makes` call, except those that
+    convert layouts; empty if one of `makes` refuses."""
+    probe = _probe(scratch)
+    try:
+        functions = [function for make in makes for function, _ in make(probe)]
+    except Refused:
+        return set()
+    return {
+        x.description.implementation
+        for x in functions
+        if isinstance(x, Execution) and not is_reorder(x)
+    }
+
+
+def _probe(scratch: Scratch) -> Scratch:
+    probe = scratch.probe
+    probe.reset()
+    probe.constants = [x.probe for x in scratch.constants]
+    return probe
 
 
 def in_parts(
@@ -23,26 +81,14 @@ def in_parts(
     such a division, computes the whole result at once."""
     whole = (slice(None),) * len(divisions[0][0])
 
-    def implementations(blocks: Sequence[Slices]) -> set[str]:
-        """The implementations for all blocks; empty if `make` refuses."""
-        probe = scratch.probe
-        probe.reset()
-        probe.constants = [x.probe for x in scratch.constants]
-        try:
-            functions = [x for block in blocks for x, _ in make(block, probe)]
-        except Refused:
-            return set()
-        return {
-            x.description.implementation
-            for x in functions
-            if isinstance(x, Execution) and not is_reorder(x)
-        }
+    def found_for(blocks: Sequence[Slices]) -> set[str]:
+        return implementations([partial(make, block) for block in blocks], scratch)
 
     chosen: Sequence[Slices] = [whole]
     several = [blocks for blocks in divisions if len(blocks) > 1]
-    wanted = implementations([whole]) if several else set[str]()
+    wanted = found_for([whole]) if several else set[str]()
     for blocks in several:
-        found = implementations(blocks)
+        found = found_for(blocks)
         if found == wanted and len(found) == 1:
             chosen = blocks
             break

@@ -354,6 +354,15 @@ def is_reorder(function: object) -> bool:
     return isinstance(function, Execution) and function.description.kind == "reorder"
 
 
+def added(change: Array, target: Array, scratch: Scratch) -> list[Call]:
+    """The calls that add `change` to `target`."""
+    attributes = Attributes()
+    attributes.sum(1.0)
+    layouts = describe(change), ENGINE, describe(target), ENGINE, ATTRIBUTES
+    description = attributes.describe("reorder", *layouts)
+    return compiled(description, {SOURCE: change, TARGET: target}, attributes, scratch)
+
+
 def _taken(wanted: Wanted, scratch: Scratch) -> Operand:
     """Memory of the workspace with the layout `wanted`."""
     size = library().get("memory_desc_get_size", wanted.descriptor)
