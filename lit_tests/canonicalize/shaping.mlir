@@ -241,3 +241,13 @@ func.func @gates(%x: tensor<2x4xf32>, %w: tensor<4x8xf32>, %h: tensor<2x4xf32>, 
   %p = tgraph.add %t, %m : tensor<2x8xf32>
   func.return %0, %1, %p : tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x8xf32>
 }
+
+// Nothing of a dimension of size 1: the operand has no such dimension to slice.
+// CHECK-LABEL: func.func @empty_slice_of_reshape
+// CHECK-NEXT:    tgraph.reshape %x
+// CHECK-NEXT:    tgraph.slice
+func.func @empty_slice_of_reshape(%x: tensor<f32>) -> tensor<0xf32> {
+  %0 = tgraph.reshape %x : (tensor<f32>) -> tensor<1xf32>
+  %1 = tgraph.slice %0 {start_indices = array<i64: 1>, limit_indices = array<i64: 1>, strides = array<i64: 1>} : (tensor<1xf32>) -> tensor<0xf32>
+  func.return %1 : tensor<0xf32>
+}

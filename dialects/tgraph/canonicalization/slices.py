@@ -202,6 +202,8 @@ class SliceOfReshape(RewritePattern):
             return
         if not has_static_operands(source) or not _keeps_dimensions(source):
             return
+        if 0 in value_shape(op.result):  # it may take nothing of a dimension of size 1
+            return
         bounds = op.start_indices, op.limit_indices, op.strides
         kept = zip(
             value_shape(source.result), *(n.get_values() for n in bounds), strict=True

@@ -16,6 +16,8 @@ integers.py     products and convolutions of 8-bit integers
 dot_products.py   sums of products of 8-bit integers, two or four at a time
 products.py     products with vectors, and of wide integers, as loop nests
 stencils.py     convolutions of one feature
+planes.py       convolutions in groups of few features, channels first
+taps.py         gradients of the weights of depthwise convolutions
 widening.py     contractions of f16 and of mixed types, as f32 by oneDNN
 panels.py       products of matrices of any layout, without packed copies
 few_rows.py     a few rows by a transposed matrix
