@@ -137,12 +137,12 @@ FEW_FEATURES = 4
 """The most features of the image from which a convolution in groups computes a feature
 of the result such that loads take most of the time."""
 
-FEATURE_PER_NS, FEATURE_BYTES_PER_NS = 70, 36
+FEATURE_PER_NS, FEATURE_BYTES_PER_NS = 70, 24
 """FLOPs per nanosecond, on one core, of convolutions with so few features per group,
 and the bytes of images and results that they read and write per nanosecond besides. For
-3x3 windows, these are 38 GFLOP/s, for 5x5 54, for 7x7 60. Measured on a Xeon: 29 to 65,
-39 to 80 and 39 to 86 for tensors in its caches, 22 to 38, 32 to 66 and 34 to 71 for
-others; 3x3 windows of 8-bit integers 19 to 31."""
+3x3 windows, these are 30 GFLOP/s, for 5x5 48, for 7x7 57. Measured on a Xeon, in a
+program that is called with new arrays: 23 to 40, 30 to 59 and 35 to 65; 3x3 windows of
+8-bit integers 19 to 31."""
 
 OTHERS_PER_NS = 80
 """FLOPs of other operations that one core computes per nanosecond."""
