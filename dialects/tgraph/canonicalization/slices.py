@@ -285,7 +285,9 @@ class SlicesOfElementwise(RewritePattern):
         if not has_static_operands(source):
             return
         taken = sum(prod(value_shape(part.result)) for part in slices)
-        if taken > prod(value_shape(whole)) or _is_from_as_many_bytes(whole):
+        if taken > prod(value_shape(whole)):
+            return
+        if _is_from_as_many_bytes(whole, min(_CHAIN, _REPEATED // len(slices))):
             return
         for part in slices:
             inputs = {x: _same_slice(rewriter, part, x) for x in source.inputs}
@@ -298,15 +300,16 @@ class SlicesOfElementwise(RewritePattern):
         erase(rewriter, source)
 
 
-_CHAIN = 64
-"""The most operations that are repeated for each slice of their result."""
+_CHAIN, _REPEATED = 64, 2048
+"""The most operations that are repeated for each slice of their result, and for all its
+slices together. A loop that is unrolled over many rows takes a slice in each step."""
 
 
-def _is_from_as_many_bytes(whole: SSAValue) -> bool:
+def _is_from_as_many_bytes(whole: SSAValue, most: int) -> bool:
     """Whether the values from which elementwise operations and broadcasts compute
-    `whole` have as many bytes as `whole`. Arguments and constants count as none. Values
-    that other operations read count, unless these are slices, too: they may have to be
-    stored."""
+    `whole` have as many bytes as `whole`, or more than `most` operations do. Arguments
+    and constants count as none. Values that other operations read count, unless these
+    are slices, too: they may have to be stored."""
     chain: dict[SSAValue, TensorOp] = {}
     stored: list[SSAValue] = []
     pending = [whole]
@@ -314,7 +317,7 @@ def _is_from_as_many_bytes(whole: SSAValue) -> bool:
         source = value.owner
         if _is_sliced_through(source):
             chain[value] = source
-            if len(chain) > _CHAIN:
+            if len(chain) > most:
                 return True
             pending += [x for x in source.inputs if x not in pending]
         elif not isinstance(source, Block | ConstantOp | IotaOp):
