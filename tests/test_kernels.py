@@ -592,16 +592,19 @@ def test_convolution(seed: int) -> None:
     check_convolution(rng, rank, dtype, sums, image, kernel, groups, by_batch)
 
 
-def record_loop_nests(monkeypatch: pytest.MonkeyPatch) -> Sequence[object]:
-    """Returns a list to which each later convolution adds its loop nest, or None."""
+def recorded(
+    monkeypatch: pytest.MonkeyPatch, module: Any, name: str
+) -> Sequence[object]:
+    """Returns a list to which each later call of a function of `module` adds what it
+    returns."""
     found: list[object] = []
-    as_sum = stencils.as_sum
+    function = getattr(module, name)
 
-    def recorded(*given: Any) -> Any:
-        found.append(as_sum(*given))
+    def recording(*given: Any) -> Any:
+        found.append(function(*given))
         return found[-1]
 
-    monkeypatch.setattr(stencils, "as_sum", recorded)
+    monkeypatch.setattr(module, name, recording)
     return found
 
 
@@ -611,25 +614,11 @@ def test_convolution_of_one_feature(seed: int, monkeypatch: pytest.MonkeyPatch) 
     dtype = str(rng.choice(["float32", "float64"]))
     features = {"i": 1, "o": 1, str(rng.choice(["i", "o"])): int(rng.integers(1, 5))}
     image = {"b": int(rng.integers(1, 3)), "f": features["i"]}
-    found = record_loop_nests(monkeypatch)
+    found = recorded(monkeypatch, stencils, "as_sum")
     rank = int(rng.integers(1, 3))
     check_convolution(rng, rank, dtype, dtype, image, features, most_holes=1, wider=50)
     assert all(found)
     assert bool(found) == llvm.is_available()
-
-
-def record_calls(monkeypatch: pytest.MonkeyPatch, module: Any) -> Sequence[object]:
-    """Returns a list to which each later convolution adds the calls that `module` makes
-    for it, or None."""
-    found: list[object] = []
-    calls_of = module.calls_of
-
-    def recorded(*given: Any) -> Any:
-        found.append(calls_of(*given))
-        return found[-1]
-
-    monkeypatch.setattr(module, "calls_of", recorded)
-    return found
 
 
 PLANES = [
@@ -688,7 +677,7 @@ def test_grouped_convolution(
 def test_grouped_convolution_by_planes(
     case: Sequence[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = record_calls(monkeypatch, planes)
+    found = recorded(monkeypatch, planes, "calls_of")
     test_grouped_convolution(*case)
     assert any(found) == llvm.is_available()
 
@@ -735,7 +724,7 @@ def test_gradient_of_depthwise_weights_by_taps(
 ) -> None:
     """In some of the layouts that `check` chooses, rows or features of the images are
     contiguous."""
-    found = record_calls(monkeypatch, taps)
+    found = recorded(monkeypatch, taps, "calls_of")
     test_gradient_of_depthwise_weights(labels, stride, apart)
     assert any(found) == llvm.is_available()
 

@@ -435,6 +435,17 @@ def test_numpy_products_use_the_given_threads() -> None:
     assert get() == before
 
 
+def alone_and_together(model: tensorplan.Model) -> tuple[Executable, Executable]:
+    """The program for one thread, and for several, which share calls."""
+    alone = tensorplan.compile(model, threads=1)
+    together = tensorplan.compile(model, threads=3)
+    assert isinstance(alone, Executable)
+    assert isinstance(together, Executable)
+    assert not parallel_calls(alone)
+    assert parallel_calls(together)
+    return alone, together
+
+
 @pytest.mark.skipif(not onednn.is_available(), reason="oneDNN is not installed")
 @pytest.mark.parametrize(
     ("size", "window", "stride", "step", "low", "high"),
@@ -468,12 +479,7 @@ def test_convolutions_are_divided_by_rows(
     x = random.standard_normal((1, size, size, 16), np.float32)
     w = random.standard_normal((window, window, 16, 32), np.float32)
     model = tensorplan.from_jax(convolve, x, w, parameter_argnums=1)
-    alone = tensorplan.compile(model, threads=1)
-    together = tensorplan.compile(model, threads=3)
-    assert isinstance(alone, Executable)
-    assert isinstance(together, Executable)
-    assert not parallel_calls(alone)
-    assert parallel_calls(together)
+    alone, together = alone_and_together(model)
     np.testing.assert_allclose(together(x)[0], alone(x)[0], rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(together(x)[0], convolve(x, w), rtol=1e-4, atol=1e-3)
 
@@ -490,11 +496,6 @@ def test_convolutions_in_groups_are_divided_by_planes() -> None:
     x = random.standard_normal((1, 16, 60, 60), np.float32)
     w = random.standard_normal((16, 1, 3, 3), np.float32)
     model = tensorplan.from_jax(convolve, x, w)
-    alone = tensorplan.compile(model, threads=1)
-    together = tensorplan.compile(model, threads=3)
-    assert isinstance(alone, Executable)
-    assert isinstance(together, Executable)
-    assert not parallel_calls(alone)
-    assert parallel_calls(together)
+    alone, together = alone_and_together(model)
     assert np.array_equal(together(x, w)[0], alone(x, w)[0])
     np.testing.assert_allclose(together(x, w)[0], convolve(x, w), rtol=1e-4, atol=1e-5)

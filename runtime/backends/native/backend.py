@@ -204,11 +204,11 @@ def _contraction(
         nest = _nest(made, result, {**known, **factors}, out, scratch)
         return [*with_native_copies(before, scratch), *nest]
     is_own = (
-        few_rows.is_supported(first, inputs, out, scratch),
-        planes.is_supported(first, inputs, out),
-        taps.is_supported(first, inputs, out),
+        few_rows.is_supported(first, inputs, out, scratch)
+        or planes.is_supported(first, inputs, out)
+        or taps.is_supported(first, inputs, out)
     )
-    if not any(is_own):
+    if not is_own:
         for compiled in panels.calls_of, onednn.compiled:
             whole = compiled(first, inputs, out, scratch, after, result, known)
             if whole is not None:

@@ -173,10 +173,10 @@ def _turns(
     if not scratch.constant(kernel):
         images = (inputs[0].nbytes + out.nbytes) * most // out.shape[batch]
         most = min(most, images // max(kernel.nbytes, 1))
-    spans = turns(partial(make, block), most, scratch)
-    if len(spans) == 1:
+    count = turns(partial(make, block), most, scratch)
+    if count == 1:
         return [block]
-    step = -(-(stop - start) // len(spans))
+    step = -(-(stop - start) // count)
     found = [
         (*block[:batch], slice(at, min(at + step, stop)), *block[batch + 1 :])
         for at in range(start, stop, step)
@@ -442,8 +442,7 @@ def _of_weights(
 
     every = partial(make, slice(None), weights)
     images = (image.nbytes + result.nbytes) // max(2 * weights.nbytes, 1)
-    spans = turns(every, min(len(image), images), scratch)
-    step = -(-len(image) // len(spans))
+    step = -(-len(image) // turns(every, min(len(image), images), scratch))
     first, *others = (slice(at, at + step) for at in range(0, len(image), step))
     makes = [partial(make, first, weights), *(partial(make_and_add, x) for x in others)]
     if others and implementations(makes, scratch) == implementations([every], scratch):

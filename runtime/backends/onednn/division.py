@@ -16,18 +16,16 @@ TURN = 1 << 17
 thousand nanoseconds, a twentieth of the time of a turn of this size."""
 
 
-def turns(
-    make: Callable[[Scratch], list[Call]], count: int, scratch: Scratch
-) -> Sequence[slice]:
-    """Divides up to `count` images so that converting a turn's images to other layouts
-    takes at most about `TURN` bytes of scratch memory, or as few as possible. `make`
-    returns the calls for all."""
+def turns(make: Callable[[Scratch], list[Call]], count: int, scratch: Scratch) -> int:
+    """The number of turns, up to `count`, so that converting a turn's images to other
+    layouts takes at most about `TURN` bytes of scratch memory, or as few as possible.
+    `make` returns the calls for all."""
     if count < 2:
-        return [slice(None)]
+        return 1
     probe = _probe(scratch)
     make(probe)
     step = -(-count // min(count, max(1, -(-probe.peak // TURN))))
-    return [slice(at, min(at + step, count)) for at in range(0, count, step)]
+    return -(-count // step)
 
 
 def in_turns(
