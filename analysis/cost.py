@@ -22,7 +22,7 @@ compares the estimates with kernels. Symbolic sizes count as typical sizes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from math import prod
 
 from xdsl.dialects import affine, scf
@@ -358,12 +358,13 @@ def times(
     """The times of operations. Calls `of` once for structurally equal operations, such
     as those of equal layers."""
     keys, known = StructuralKeys(), dict[object, int]()
+    part_and_whole = cache(_part_and_whole)  # a value may have thousands of readers
 
     def found(op: Operation) -> int:
         if isinstance(op, _CONTROL):
             return of(op)
         values = (*op.operands, *op.results)
-        around = (tensor for value in values for tensor in _part_and_whole(value))
+        around = (tensor for value in values for tensor in part_and_whole(value))
         types = (keys.number(tensor.type) for tensor in around)
         packed = (is_packed(op, value) for value in op.operands)
         key = keys.of(op), *types, *packed

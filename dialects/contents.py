@@ -5,10 +5,14 @@ so nobody has to report changes.
 """
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from xdsl.ir import Operation, SSAValue
+
+_OperationT = TypeVar("_OperationT", bound=Operation)
+_T = TypeVar("_T")
 
 Contents: TypeAlias = dict[int, Sequence[Any]]
 """Maps the `id` of an operation, and of each operation nested in it, to the operation,
@@ -33,6 +37,24 @@ def contents_of(op: Operation) -> Contents:
     contents = Contents()
     _add(op, contents, op.next_op is None)
     return contents
+
+
+def cached_by_contents(ask: Callable[[_OperationT], _T]) -> Callable[[_OperationT], _T]:
+    """A method of an operation whose answer depends only on the operation's contents.
+    The operation keeps the answer until its contents change."""
+
+    name = f"_{ask.__name__}"  # of the attribute that keeps the contents and the answer
+
+    @wraps(ask)
+    def answer(op: _OperationT) -> _T:
+        contents = contents_of(op)
+        known: tuple[Contents, _T] | None = getattr(op, name, None)
+        if known is None or known[0] != contents:
+            known = contents, ask(op)
+            setattr(op, name, known)
+        return known[1]
+
+    return answer
 
 
 def _add(op: Operation, contents: Contents, is_last: bool) -> None:

@@ -191,6 +191,10 @@ func.func @main(%x: tensor<9xf32>, %y: tensor<9xf32>) -> tensor<9xf32> {{
     (fusion,) = (op for op in module.walk() if isinstance(op, FusionOp))
     assert fusion.group()
     assert fusion.overwritable() == ([] if read else [0])
+    convert = fusion.body.block.first_op
+    assert convert
+    convert.operands[0] = fusion.body.block.args[0]
+    assert 0 not in fusion.overwritable()  # the answer from before is not kept
 
 
 def test_several_scatters_repeat_updates_and_indices() -> None:

@@ -29,6 +29,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from ..contents import cached_by_contents
 from .base import (
     AnyTensor,
     Kind,
@@ -179,6 +180,7 @@ class FusionOp(TensorOp):
             return None
         return group_of(self.body.block, self.yielded[0])
 
+    @cached_by_contents
     def overwritable(self) -> Sequence[int]:
         """The inputs that the body reads only at the result's position, or in its row.
 
