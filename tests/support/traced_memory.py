@@ -25,5 +25,4 @@ def growth(run: Callable[[], object], times: int = 100) -> float:
             kept.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
-        gc.unfreeze()
     return statistics.median(b - a for a, b in pairwise(kept))
