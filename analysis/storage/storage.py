@@ -683,12 +683,12 @@ class _Block(Storage):
             ]
             if (
                 [index] in passed
+                and self.places[value].buffer.last <= self._at
+                and self._is_sole_whole_read(op.inputs, number, [number])
                 and all(
                     at == [index] or (not at and _is_read_before(name, inside[index]))
                     for at, name, inside in zip(passed, names, results, strict=True)
                 )
-                and self.places[value].buffer.last <= self._at
-                and self._is_sole_whole_read(op.inputs, number, [number])
             ):
                 return self.places[value].buffer
         return None

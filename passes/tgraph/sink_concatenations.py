@@ -80,7 +80,7 @@ from ...dialects.tgraph.shaping import (
     SliceOp,
     plain_slice,
 )
-from ...dialects.tgraph.structure import FusionOp
+from ...dialects.tgraph.structure import FusionOp, IfOp, WhileOp
 from .. import driver
 from ..optional import OptionalPass
 from .eliminate_assigns import TGraphEliminateAssigns
@@ -120,7 +120,7 @@ class TGraphSinkConcatenations(OptionalPass):
 
 def _lower(ctx: Context, func: FuncOp) -> None:
     """Moves concatenations of `func` if that lowers its peak."""
-    if not any(map(_is_joined_at_peak, blocks_within(func.body.block))):
+    if not _is_joined_at_peak(func.body.block):
         return
     before, longest = _bytes(func), (1 + MAX_SLOWDOWN) * duration(func)
     for again in (True, False):
@@ -161,13 +161,16 @@ def _bytes(func: FuncOp) -> int:
 
 
 def _is_joined_at_peak(block: Block) -> bool:
-    """Whether a concatenation or a pad that could be moved is stored at the peak."""
-    joins = [
-        (at, op)
-        for at, op in enumerate(block.ops)
-        if _is_plain(op, _JOINS) and _has_elementwise_readers(op)
-    ]
-    if not joins:
+    """Whether a concatenation or a pad that could be moved is stored at the peak, maybe
+    in loops and branches that reach it."""
+    joins: list[tuple[int, TensorOp]] = []
+    nests: list[tuple[int, Operation]] = []
+    for at, op in enumerate(block.ops):
+        if isinstance(op, WhileOp | IfOp):
+            nests.append((at, op))
+        elif _is_plain(op, _JOINS) and _has_elementwise_readers(op):
+            joins.append((at, op))
+    if not joins and not nests:
         return False
     liveness = Liveness(block)
     for at, op in joins:
@@ -175,7 +178,12 @@ def _is_joined_at_peak(block: Block) -> bool:
             live = liveness.profile[device_of(op.result.type)]
             if max(live) in live[at : buffer.last + 1]:
                 return True
-    return False
+    return any(
+        _is_joined_at_peak(region.block)
+        for at, op in nests
+        if any(live[at] == max(live) for live in liveness.profile.values())
+        for region in op.regions
+    )
 
 
 def _has_elementwise_readers(join: TensorOp) -> bool:
