@@ -275,12 +275,16 @@ def _of_library(op: Operation) -> int:
 
 def is_packed(op: Operation, value: SSAValue) -> bool:
     """Whether the kernel of an operation or group packs its operand `value` only once,
-    before the program runs: a parameter or constant in a contraction of 8-bit integers
-    (native/integers.py). For f32, libraries do so, too, but products with fewer rows
-    then take longer in other ways, so the packing stays in the estimate."""
-    return (
-        _is_byte(value) and any(map(_is_of_bytes, members(op))) and is_constant(value)
-    )
+    before the program runs: a parameter or constant in a convolution, or in a product
+    of 8-bit integers (native/integers.py). For products of f32, libraries do so, too,
+    but products with fewer rows then take longer in other ways, so the packing stays in
+    the estimate."""
+
+    def packs(member: Operation) -> bool:
+        is_of_bytes = _is_byte(value) and _is_of_bytes(member)
+        return is_of_bytes or isinstance(member, ConvolutionOp)
+
+    return is_constant(value) and any(map(packs, members(op)))
 
 
 def time_to_pack(op: Operation, value: SSAValue) -> int:

@@ -308,6 +308,22 @@ def test_images_with_channels_first_are_converted() -> None:
     assert not any(time_to_pack(point, value) for value in point.operands)
 
 
+@pytest.mark.parametrize("mark", ["", " {tgraph.parameter}"])
+def test_parameters_of_convolutions_are_packed_before_the_program_runs(
+    mark: str,
+) -> None:
+    body = """%r = tgraph.convolution %x, %w {dim_labels = "b01f_oi01->b01f",
+      window_strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>,
+      padding_high = array<i64: 1, 1>, lhs_dilation = array<i64: 1, 1>,
+      rhs_dilation = array<i64: 1, 1>, feature_group_count = 1 : i64,
+      batch_group_count = 1 : i64}
+      : (tensor<1x8x8x16xf32>, tensor<16x16x3x3xf32>) -> tensor<1x8x8x16xf32>"""
+    arguments = f"%x: tensor<1x8x8x16xf32>, %w: tensor<16x16x3x3xf32>{mark}"
+    op = only(parsed(arguments, body), "convolution")
+    converting = round(2 * 4 * 16 * 16 * 9 / REORDERED_PER_NS)
+    assert time_to_pack(op, op.operands[1]) == (0 if mark else converting)
+
+
 @pytest.mark.parametrize(("columns", "moved_as"), [(3, 8), (16, 16), (24, 24)])
 def test_short_strided_rows_are_moved_as_vectors(columns: int, moved_as: int) -> None:
     part = f"tensor<4096x{columns}xf32>"
