@@ -113,8 +113,13 @@ SELECTED, SELECTED_ALONE = 0.1, 1.2
 """Nanoseconds for the gradient of pooling to compare an element of a window: in
 vectors, and one by one."""
 
-BYTES_PER_NS = 50
-"""Memory bandwidth of one core, in bytes per nanosecond (GB/s)."""
+BYTES_PER_NS, FAR_BYTES_PER_NS = 50, 16
+"""Memory bandwidth of one core, in bytes per nanosecond (GB/s): of data in its L2
+cache, and of other data. Measured on a Xeon, in training steps: operations that move up
+to 500 KB 54, 1 MB 36, 2 MB 24, and more 15 to 20."""
+
+NEAR = 1 << 19
+"""The bytes that stay in a core's L2 cache between operations."""
 
 CONTRACTED_PER_NS = 100
 """FLOPs of contractions that one core computes per nanosecond."""
@@ -275,12 +280,16 @@ def _of_library(op: Operation) -> int:
 
 def is_packed(op: Operation, value: SSAValue) -> bool:
     """Whether the kernel of an operation or group packs its operand `value` only once,
-    before the program runs: a parameter or constant in a contraction of 8-bit integers
-    (native/integers.py). For f32, libraries do so, too, but products with fewer rows
-    then take longer in other ways, so the packing stays in the estimate."""
-    return (
-        _is_byte(value) and any(map(_is_of_bytes, members(op))) and is_constant(value)
-    )
+    before the program runs: a parameter or constant in a convolution, or in a product
+    of 8-bit integers (native/integers.py). For products of f32, libraries do so, too,
+    but products with fewer rows then take longer in other ways, so the packing stays in
+    the estimate."""
+
+    def packs(member: Operation) -> bool:
+        is_of_bytes = _is_byte(value) and _is_of_bytes(member)
+        return is_of_bytes or isinstance(member, ConvolutionOp)
+
+    return is_constant(value) and any(map(packs, members(op)))
 
 
 def time_to_pack(op: Operation, value: SSAValue) -> int:
@@ -483,8 +492,10 @@ def _selecting(op: SelectAndScatterOp) -> int:
 
 
 def time_to_move(bytes: int) -> int:
-    """The nanoseconds to read or write this number of bytes."""
-    return round(bytes / BYTES_PER_NS)
+    """The nanoseconds to read or write this number of bytes. What exceeds a core's L2
+    cache comes from memory."""
+    far = max(bytes - NEAR, 0)
+    return round((bytes - far) / BYTES_PER_NS + far / FAR_BYTES_PER_NS)
 
 
 def time_between_rows(value: SSAValue, part: Shape) -> int:

@@ -10,15 +10,20 @@ from xdsl.parser import Parser
 
 import tensorplan
 from tensorplan.analysis.cost import (
+    BYTES_PER_NS,
     CONTRACTED_PER_NS,
+    FAR_BYTES_PER_NS,
     FEATURE_BYTES_PER_NS,
     FEATURE_PER_NS,
     LAUNCH,
     LIBRARY,
     MATRIX,
     MIXED_PER_NS,
+    NEAR,
+    PACKED_PER_NS,
     REORDERED_PER_NS,
     SIGNED_PER_NS,
+    TRANSPOSED_PER_NS,
     arithmetic,
     duration,
     moved,
@@ -101,7 +106,8 @@ def test_time_to_pack_the_operands_of_a_product() -> None:
     op = product("", "4x512", "512x1024", "4x1024")
     left, right = op.operands
     assert time_to_pack(op, left) == 0
-    assert time_to_pack(op, right) == time_to_move(4 * 512 * 1024)
+    bytes = 4 * 512 * 1024
+    assert time_to_pack(op, right) == round(2 * bytes / PACKED_PER_NS)
     along = only(
         parsed(
             "%a: tensor<4x512xf32>, %b: tensor<1024x512xf32>",
@@ -113,7 +119,9 @@ def test_time_to_pack_the_operands_of_a_product() -> None:
         "dot_general",
     )
     assert time_to_pack(along, along.operands[0]) == 0
-    assert time_to_pack(along, along.operands[1]) == time_to_move(2 * 4 * 512 * 1024)
+    assert time_to_pack(along, along.operands[1]) == round(
+        2 * bytes / TRANSPOSED_PER_NS
+    )
     assert time(op) > max(time_to_move(moved(op)), arithmetic(op)) + time_to_pack(
         op, right
     )
@@ -306,6 +314,28 @@ def test_images_with_channels_first_are_converted() -> None:
     assert time(first) - time(last) == 2 * round(bytes / REORDERED_PER_NS)
     point = convolution("2x16x8x8", "1x1x16x16", "2x16x8x8", 1, 0, 0, labels=labels)
     assert not any(time_to_pack(point, value) for value in point.operands)
+
+
+def test_data_that_exceeds_the_cache_comes_from_memory() -> None:
+    near, far = NEAR / BYTES_PER_NS, NEAR / FAR_BYTES_PER_NS
+    assert time_to_move(NEAR) == round(near) < far
+    assert time_to_move(3 * NEAR) == round(near + 2 * far)
+
+
+@pytest.mark.parametrize("mark", ["", " {tgraph.parameter}"])
+def test_parameters_of_convolutions_are_packed_before_the_program_runs(
+    mark: str,
+) -> None:
+    body = """%r = tgraph.convolution %x, %w {dim_labels = "b01f_oi01->b01f",
+      window_strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>,
+      padding_high = array<i64: 1, 1>, lhs_dilation = array<i64: 1, 1>,
+      rhs_dilation = array<i64: 1, 1>, feature_group_count = 1 : i64,
+      batch_group_count = 1 : i64}
+      : (tensor<1x8x8x16xf32>, tensor<16x16x3x3xf32>) -> tensor<1x8x8x16xf32>"""
+    arguments = f"%x: tensor<1x8x8x16xf32>, %w: tensor<16x16x3x3xf32>{mark}"
+    op = only(parsed(arguments, body), "convolution")
+    converting = round(2 * 4 * 16 * 16 * 9 / REORDERED_PER_NS)
+    assert time_to_pack(op, op.operands[1]) == (0 if mark else converting)
 
 
 @pytest.mark.parametrize(("columns", "moved_as"), [(3, 8), (16, 16), (24, 24)])

@@ -682,23 +682,26 @@ def test_grouped_convolution_by_planes(
     assert any(found) == llvm.is_available()
 
 
-WIDE_DEPTHWISE = [
-    ("fb01_io01->fb01", 1, 1),
-    ("fb01_oi01->01fb", 1, 2),
-    ("bf01_io01->0bf1", 2, 1),
-    ("fb01_i01o->01bf", 1, 1),
-    ("f01b_i01o->01bf", 1, 1),
+DEPTHWISE = [
+    ("fb01_io01->fb01", 5, 1, 1),
+    ("fb01_oi01->01fb", 5, 1, 2),
+    ("bf01_io01->0bf1", 5, 2, 1),
+    ("fb01_i01o->01bf", 5, 1, 1),
+    ("f01b_i01o->01bf", 5, 1, 1),
+    ("f01b_i01o->01bf", 3, 2, 1),
 ]
-"""The labels, the stride and the dilation of a window."""
+"""The labels, and the size, the stride and the dilation of a window."""
 
 
-@pytest.mark.parametrize(("labels", "stride", "apart"), WIDE_DEPTHWISE)
-def test_gradient_of_depthwise_weights(labels: str, stride: int, apart: int) -> None:
+@pytest.mark.parametrize(("labels", "size", "stride", "apart"), DEPTHWISE)
+def test_gradient_of_depthwise_weights(
+    labels: str, size: int, stride: int, apart: int
+) -> None:
     rng = np.random.default_rng(len(labels) + stride)
     images, result = labels.split("->")
     image, kernel = images.split("_")
-    low, high, window, places = 2, 1, (9, 12), (5, 5)
-    reach = [(n - 1) * apart + 1 + (5 - 1) * stride for n in window]
+    low, high, window, places = 2, 1, (9, 12), (size, size)
+    reach = [(n - 1) * apart + 1 + (size - 1) * stride for n in window]
     of_image = {"b": 6, "f": 2, "0": reach[0] - low - high, "1": reach[1] - low - high}
     of_kernel = {"i": 2, "o": 6, "0": window[0], "1": window[1]}
     of_result = {"b": 1, "f": 6, "0": places[0], "1": places[1]}
@@ -718,14 +721,18 @@ def test_gradient_of_depthwise_weights(labels: str, stride: int, apart: int) -> 
     check(rng, reducing.ConvolutionOp, [x, w], properties, out)
 
 
-@pytest.mark.parametrize(("labels", "stride", "apart"), WIDE_DEPTHWISE)
+@pytest.mark.parametrize(("labels", "size", "stride", "apart"), DEPTHWISE)
 def test_gradient_of_depthwise_weights_by_taps(
-    labels: str, stride: int, apart: int, monkeypatch: pytest.MonkeyPatch
+    labels: str,
+    size: int,
+    stride: int,
+    apart: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In some of the layouts that `check` chooses, rows or features of the images are
     contiguous."""
     found = recorded(monkeypatch, taps, "calls_of")
-    test_gradient_of_depthwise_weights(labels, stride, apart)
+    test_gradient_of_depthwise_weights(labels, size, stride, apart)
     assert any(found) == llvm.is_available()
 
 

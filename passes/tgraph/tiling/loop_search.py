@@ -13,7 +13,14 @@ from typing import cast
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ....analysis.cost import LAUNCH, reads_part, time_to_start_library, times
+from ....analysis.cost import (
+    FAR_BYTES_PER_NS,
+    LAUNCH,
+    NEAR,
+    reads_part,
+    time_to_start_library,
+    times,
+)
 from ....analysis.functions import blocks_within
 from ....analysis.memory_graph import memory_graph
 from ....dialects.tgraph.base import TensorOp, value_bytes
@@ -29,7 +36,7 @@ from .loops import LEAST_TILES, Surroundings, TiledLoop, tiled_loop
 from .rematerialization import Rematerializations
 from .windows import is_remade, users
 
-IN_CACHE = 1 << 19
+IN_CACHE = NEAR
 """In bytes: half of a core's L2 cache, which a tile may fill."""
 
 MOST_LOOPS = 8
@@ -43,9 +50,6 @@ LEAST_ROWS = 16
 
 SEEDS = 3
 """The number of values at the peak, the largest first, around which loops are tried."""
-
-BYTES_PER_NS = 16
-"""The memory bandwidth of one core in bytes per nanosecond (GB/s)."""
 
 REREAD_DIVISOR = 4
 """Tiles may take a quarter of their block's time to read again the values that each
@@ -188,7 +192,7 @@ class Estimate:
         these values again for each tile, even if they are in the cache."""
         starts = (op for op in loop.members if self._steps[op].writes)
         starting = sum(LAUNCH + time_to_start_library(op) for op in starts)
-        return starting + _bytes_again(loop) // BYTES_PER_NS
+        return starting + _bytes_again(loop) // FAR_BYTES_PER_NS
 
 
 def _live(
@@ -507,7 +511,7 @@ def reread_time(loop: TiledLoop) -> int:
     """The nanoseconds in which each tile reads and writes the values that it needs
     whole, as far as they have left the cache: all, if they are twice its size."""
     bytes, cache = _bytes_again(loop), 2 * IN_CACHE
-    return max(min(bytes, 2 * (bytes - cache)), 0) // BYTES_PER_NS
+    return max(min(bytes, 2 * (bytes - cache)), 0) // FAR_BYTES_PER_NS
 
 
 def _bytes_again(loop: TiledLoop) -> int:

@@ -4,24 +4,28 @@
 
 is computed, if features are contiguous, as
 
-    for each vector of features f, and each row k of the window:
-        for each row y of each image b for which row y + k is in the image:
-            for each x:
-                for each l for which x + l is in the image:
-                    sums[l] += image[b, y + k, x + l, f] * gradient[b, y, x, f]
-            totals += sums
+    for each image b:
+        for each vector of features f, and each row k of the window:
+            for each row y for which row y + k is in the image:
+                for each x:
+                    for each l for which x + l is in the image:
+                        sums[l] += image[b, y + k, x + l, f] * gradient[b, y, x, f]
+                totals += sums
+            out[k, :, f] += totals
 
-If rows of the images are contiguous, a vector has places x of one feature instead, and
-its lanes are added up in the end. Gradients with other rows are copied before.
+so that an image stays in a cache. If rows of the images are contiguous, a vector has
+places x of one feature instead, images are the loop around rows y, and the lanes of the
+totals are added up in the end. Gradients with other rows are copied before.
 
-Libraries have such a kernel only for small windows and contiguous features. For others,
-they copy all windows of the images, and multiply matrices of a single row; or they copy
-images to another layout.
+Libraries have such a kernel only for small windows, larger images, and contiguous
+features. For others, they copy all windows of the images, and multiply matrices of a
+single row; or they copy images to another layout.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -45,9 +49,9 @@ from .planes import met
 MOST = 16
 """The maximum elements of the window along a row: each has a vector of sums."""
 
-WIDE = 3
-"""The maximum elements along a window for which oneDNN has a special kernel for such a
-gradient if features are contiguous."""
+SUMS = 12
+"""The sums to which a loop adds places of a row in turn, so that additions need not
+wait for one another."""
 
 LONGEST = 16
 """The maximum vectors of a row, each of which has its own instructions."""
@@ -78,9 +82,7 @@ def _form(
         return all(x.strides[own.index(of)] == x.itemsize for x, own, of in found)
 
     if are_beside(*"bof"):
-        shape = dict(zip(op.labels[2], out.shape, strict=True))
-        is_wide = max(shape[label] for label in op.spatial) > WIDE
-        return _Features if is_wide else None
+        return _Features
     places = inputs[1].shape[op.labels[1].index(last)]
     is_close = op.rhs_dilation.get_values()[-1] in CLOSE
     is_short = places * out.itemsize <= LONGEST * VECTOR
@@ -146,6 +148,7 @@ class _Lowering(ABC):
         self._window = window
         image, gradient, out = arrays
         self._dtype = out.dtype
+        self._element = "float" if out.dtype.itemsize == 4 else "double"
         self._images = len(image), image.strides[0], gradient.strides[0]
         self._sizes, self._taps = image.shape[1:-1], out.shape[:-1]
         self._features = out.shape[-1]
@@ -160,10 +163,6 @@ class _Lowering(ABC):
         self, image: str, gradient: str, sums: Sequence[str], lanes: int, active: int
     ) -> None:
         """Adds the products of a row to the sums."""
-
-    @abstractmethod
-    def _put(self, value: Value, target: str, lanes: int, active: int) -> None:
-        """Writes the total for an element of the window."""
 
     def _rows(
         self,
@@ -187,6 +186,7 @@ class _Lowering(ABC):
             target = code.moved(out, tap, self._steps[2][d])
             self._rows([*starts, start], image, gradient, target, lanes, active)
 
+    @abstractmethod
     def _row(
         self,
         starts: Sequence[str],
@@ -196,17 +196,31 @@ class _Lowering(ABC):
         lanes: int,
         active: int,
     ) -> None:
+        """A row of the window. `starts` are those of `_rows`."""
+
+    def _zeros(self, lanes: int) -> tuple[Value, Sequence[str]]:
+        """A vector of zeros, and a total for each element of a row of the window."""
         code = self._code
-        element = "float" if self._dtype.itemsize == 4 else "double"
-        zero = code.widened(code.number(0.0, element), lanes)
-        taps = range(self._taps[-1])
-        totals, sums = ([code.slot(zero) for _ in taps] for _ in range(2))
+        zero = code.widened(code.number(0.0, self._element), lanes)
+        totals = [code.slot(zero) for _ in range(self._taps[-1])]
         for total in totals:
             code.set(total, zero)
-        count, *steps = self._images
+        return zero, totals
+
+    def _add(
+        self,
+        totals: Sequence[str],
+        zero: Value,
+        starts: Sequence[str],
+        image: str,
+        gradient: str,
+        lanes: int,
+        active: int,
+    ) -> None:
+        """Adds the products of the rows of an image to the totals."""
+        code = self._code
+        sums = [code.slot(zero) for _ in totals]
         with ExitStack() as stack:
-            index = stack.enter_context(code.loop("0", str(count), 1))
-            image, gradient = code.all_moved([image, gradient], index, steps)
             for d, start in enumerate(starts):
                 dim = self._window[d]
                 bounds = met(code, dim, self._sizes[d], self._taps[d], start)
@@ -221,11 +235,8 @@ class _Lowering(ABC):
                 code.set(slot, zero)
             self._along(image, gradient, sums, lanes, active)
             for total, slot in zip(totals, sums, strict=True):
-                both = (code.get(x, element, lanes) for x in (total, slot))
+                both = (code.get(x, self._element, lanes) for x in (total, slot))
                 code.set(total, sum(both, start=zero))
-        for tap, total in zip(taps, totals, strict=True):
-            target = code.moved(out, str(tap), self._steps[2][-1])
-            self._put(code.get(total, element, lanes), target, lanes, active)
 
 
 class _Features(_Lowering):
@@ -234,8 +245,20 @@ class _Features(_Lowering):
     UNIT = LANES
 
     def text(self) -> str:
+        code = self._code
+        *words, target = (code.word(n) for n in range(3))
+        count, *steps = self._images
+        self._is_first = True
+        self._vectors([*words, target])
+        self._is_first = False
+        if count > 1:
+            with code.loop("1", str(count), 1) as index:
+                self._vectors([*code.all_moved(words, index, steps), target])
+        return code.function()
+
+    def _vectors(self, words: Sequence[str]) -> None:
+        """Adds the products of an image to the result."""
         code, size = self._code, self._dtype.itemsize
-        words = [code.word(n) for n in range(3)]
 
         def vector(first: str, active: int) -> None:
             image, gradient, out = code.all_moved(words, first, [size] * 3)
@@ -248,7 +271,25 @@ class _Features(_Lowering):
                 vector(first, lanes)
         if whole < self._features:
             vector(str(whole), self._features - whole)
-        return code.function()
+
+    def _row(
+        self,
+        starts: Sequence[str],
+        image: str,
+        gradient: str,
+        out: str,
+        lanes: int,
+        active: int,
+    ) -> None:
+        code, size, dtype = self._code, self._dtype.itemsize, self._dtype
+        zero, totals = self._zeros(lanes)
+        self._add(totals, zero, starts, image, gradient, lanes, active)
+        for tap, total in enumerate(totals):
+            target = code.moved(out, str(tap), self._steps[2][-1])
+            value = code.get(total, self._element, lanes)
+            if not self._is_first:
+                value = load(code, target, size, dtype, lanes, active) + value
+            store(value, target, size, dtype, lanes, active)
 
     def _along(
         self, image: str, gradient: str, sums: Sequence[str], lanes: int, active: int
@@ -256,8 +297,7 @@ class _Features(_Lowering):
         """Adds the products of a row to the sums: in a loop, at the places where all
         elements of the window are in the image."""
         code, dtype, size = self._code, self._dtype, self._dtype.itemsize
-        dim, width = self._window[-1], self._sizes[-1]
-        element = "float" if size == 4 else "double"
+        dim, width, element = self._window[-1], self._sizes[-1], self._element
 
         def at(place: str, taps: Sequence[tuple[int, str]]) -> None:
             """`taps` are sums, each with the distance of its element from `image`."""
@@ -272,20 +312,30 @@ class _Features(_Lowering):
         taps = [(n * dim.stride - dim.low, slot) for n, slot in enumerate(sums)]
         last = taps[-1][0]
         start = min(max(-(-dim.low // dim.window_dilation), 0), dim.size)
-        stop = min((width - 1 - last) // dim.window_dilation + 1, dim.size)
-        for place in range(dim.size):
-            if start <= place < stop:
-                if place == start:
-                    with code.loop(str(start), str(stop), 1) as index:
-                        at(index, taps)
-                continue
+        stop = max(min((width - 1 - last) // dim.window_dilation + 1, dim.size), start)
+        apart = min(max(SUMS // len(sums), 1), stop - start)
+        end = stop - (stop - start) % max(apart, 1)
+        if start < end:
+            zero = code.widened(code.number(0.0, element), lanes)
+            others = [[code.slot(zero) for _ in sums] for _ in range(apart - 1)]
+            for slot in chain(*others):
+                code.set(slot, zero)
+            with code.loop(str(start), str(end), apart) as index:
+                at(index, taps)
+                for n, slots in enumerate(others, start=1):
+                    reach = (distance for distance, _ in taps)
+                    at(
+                        code.index("add", index, n),
+                        list(zip(reach, slots, strict=True)),
+                    )
+            for slot, *rest in zip(sums, *others, strict=True):
+                values = (code.get(x, element, lanes) for x in (slot, *rest))
+                code.set(slot, sum(values, start=zero))
+        for place in (*range(start), *range(end, dim.size)):
             first = place * dim.window_dilation
             inside = [tap for tap in taps if 0 <= first + tap[0] < width]
             if inside:
                 at(str(place), inside)
-
-    def _put(self, value: Value, target: str, lanes: int, active: int) -> None:
-        store(value, target, self._dtype.itemsize, self._dtype, lanes, active)
 
 
 class _Places(_Lowering):
@@ -304,8 +354,8 @@ class _Places(_Lowering):
         self, image: str, gradient: str, sums: Sequence[str], lanes: int, active: int
     ) -> None:
         code, dtype, size = self._code, self._dtype, self._dtype.itemsize
-        dim, width = self._window[-1], self._sizes[-1]
-        element, apart = "float" if size == 4 else "double", dim.window_dilation
+        dim, width, element = self._window[-1], self._sizes[-1], self._element
+        apart = dim.window_dilation
         for place in range(0, dim.size, lanes):
             count = min(lanes, dim.size - place)
             where = code.moved(gradient, str(place), size)
@@ -323,7 +373,27 @@ class _Places(_Lowering):
                 x = load_lanes(code, pointer, apart * size, dtype, lanes, wanted)
                 code.set(slot, code.fma(x, factor, code.get(slot, element, lanes)))
 
-    def _put(self, value: Value, target: str, lanes: int, active: int) -> None:
+    def _row(
+        self,
+        starts: Sequence[str],
+        image: str,
+        gradient: str,
+        out: str,
+        lanes: int,
+        active: int,
+    ) -> None:
+        code = self._code
+        zero, totals = self._zeros(lanes)
+        count, *steps = self._images
+        with code.loop("0", str(count), 1) as index:
+            image, gradient = code.all_moved([image, gradient], index, steps)
+            self._add(totals, zero, starts, image, gradient, lanes, active)
+        for tap, total in enumerate(totals):
+            target = code.moved(out, str(tap), self._steps[2][-1])
+            self._put(code.get(total, self._element, lanes), target, lanes)
+
+    def _put(self, value: Value, target: str, lanes: int) -> None:
+        """Writes the sum of the lanes of a total."""
         while lanes > 1:
             lanes //= 2
             halves = (self._code.part(value, at, lanes) for at in (0, lanes))
