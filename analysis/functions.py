@@ -72,6 +72,16 @@ def tensor_functions(
         yield func, func.body.block
 
 
+def check_memrefs(module: ModuleOp) -> None:
+    """Raises `LocatedError` for a function on tensors."""
+    for func, _ in tensor_functions(module, with_scalars=True):
+        raise LocatedError(
+            f"function @{func.sym_name.data} is on tensors, expected memrefs; run "
+            "tgraph-bufferize first",
+            func,
+        )
+
+
 def _check_results(block: Block) -> None:
     for op in block.ops:
         for result in op.results:

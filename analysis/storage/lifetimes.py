@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import i8
 from ...dialects.tgraph.base import (
     device_of,
     element_alignment,
+    has_fixed_size,
     typical_bytes,
     with_element,
     with_shape,
@@ -149,7 +150,9 @@ class _Walk:
         units: dict[str | None, int] = {}
         for buffer in self._begin:
             device, element = device_of(buffer.type), buffer.type.element_type
-            unit = max(alignment, element_alignment(element))
+            unit = alignment
+            if has_fixed_size(element):
+                unit = max(alignment, element_alignment(element))
             units[device] = max(units.get(device, 0), unit)
         found = {device: Lives() for device in units}
         outputs = [

@@ -196,6 +196,12 @@ def has_fixed_size(element_type: Attribute) -> bool:
     return True
 
 
+def have_equal_sizes(one: Attribute, other: Attribute) -> bool:
+    """Whether elements of both types have the same, known size in memory."""
+    is_known = has_fixed_size(one) and has_fixed_size(other)
+    return is_known and element_bytes(one) == element_bytes(other)
+
+
 def element_alignment(element_type: Attribute) -> int:
     """The alignment of an element in memory, in bytes, as MLIR lowers it to LLVM."""
     return _layout_of(element_type)[1]
@@ -290,9 +296,12 @@ def value_bytes(value: SSAValue) -> int:
 
 
 def typical_bytes(type: AnyTensor) -> int:
-    """The bytes of a tensor, with typical values for symbolic sizes; 0 for `?`."""
+    """The bytes of a tensor, with typical values for symbolic sizes.
+
+    0 for a tensor with an unknown size, `?`, or an unknown element type, `none`.
+    """
     shape = shape_of(type)
-    if DYNAMIC_INDEX in shape:
+    if DYNAMIC_INDEX in shape or not has_fixed_size(type.element_type):
         return 0
     return typical(prod(shape)) * element_bytes(type.element_type)
 

@@ -26,6 +26,7 @@ from .base import (
     TensorOp,
     bare,
     element_bytes,
+    have_equal_sizes,
     tensor_type_of,
     with_element,
 )
@@ -48,7 +49,7 @@ class ElementwiseOp(TensorOp):
         return [
             index
             for index, other in enumerate(elements)
-            if other is element or element_bytes(other) == element_bytes(element)
+            if other is element or have_equal_sizes(other, element)
         ]
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:

@@ -35,7 +35,7 @@ from .base import (
     AnyTensor,
     Shape,
     TensorOp,
-    element_bytes,
+    have_equal_sizes,
     shape_of,
     tensor_type_of,
     value_shape,
@@ -95,12 +95,11 @@ def overwritable(
 
     inputs: for each input, the type and its uses by members.
     """
-    size = element_bytes(result.element_type)
     return [
         index
         for index, (type, uses) in enumerate(inputs)
         if (tensor := tensor_type_of(type)).shape == result.shape
-        and element_bytes(tensor.element_type) == size
+        and have_equal_sizes(tensor.element_type, result.element_type)
         and all(map(in_place, uses))
     ]
 

@@ -107,6 +107,8 @@ def _slice(n: OnnxNode) -> Sequence[Value]:
     steps = n.known_integers(4) if n.has(4) else [1] * len(starts)
     taken = [range(size) for size in shape]
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        if step < 0:  # ONNX begins at element 0; Python would take none
+            start = max(start, -shape[axis])
         taken[axis] = taken[axis][start:end:step]
     return [take_ranges(n, x, taken)]
 

@@ -57,3 +57,11 @@ func.func @backward(%a: tensor<4xf32>) -> tensor<4xf32> {
   %1 = tgraph.abs %0 {tgraph.device = "gpu:0"} : tensor<4xf32>
   func.return %1 : tensor<4xf32>
 }
+
+// A constant of another dialect has the type of its elements in an attribute.
+// CHECK-LABEL: func.func @constant
+// CHECK-NEXT:    %c = arith.constant dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32, "cpu:0">
+func.func @constant() -> tensor<2xf32> {
+  %c = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  func.return %c : tensor<2xf32>
+}

@@ -42,6 +42,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ...analysis.functions import check_memrefs
 from ...dialects.diagnostics import LocatedError, name_of
 from ...dialects.memory import (
     check_dma_start,
@@ -62,6 +63,7 @@ class PlanStripMemorySpaces(ModulePass):
     name = "plan-strip-memory-spaces"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        check_memrefs(op)
         for inner in list(op.walk()):
             if name_of(inner) == memref.DmaStartOp.name:
                 _copy_at_once(inner)

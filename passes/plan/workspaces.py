@@ -34,6 +34,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.allocations import has_plan
+from ...analysis.functions import check_memrefs
 from ...dialects.tgraph.base import AnyMemRef, TensorOp, segments
 from ...dialects.workspaces import check_kernels, measure_of, workspace_of
 from ...support import processor
@@ -63,6 +64,7 @@ class PlanWorkspaces(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.kernels == "none":
             return
+        check_memrefs(op)
         measure = measure_of(self.kernels, checked(self.threads))
         for func in op.ops:
             if not isinstance(func, FuncOp) or has_plan(func):

@@ -103,13 +103,13 @@ class TGraphFit(ModulePass, Budget, TimeLimit, Placing):
             check_offload(self.device, self.offload)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if not any(True for _ in tensor_functions(op)):
+        functions = [func for func, _ in tensor_functions(op)]
+        if not functions:
             return
         fitted = Lowerings(self, ctx, op).fitted(self.bytes_allowed)
         fitted.best.adopt(op)
         if len(fitted.tried) > 1:
-            text = fitted.described(self.bytes_allowed)
-            remark(text, next(tensor_functions(op))[0])
+            remark(fitted.described(self.bytes_allowed), functions[0])
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,8 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
             raise ValueError(f"recompute is {self.recompute}, expected 0 or more")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if not any(True for _ in tensor_functions(op)):
+        functions = [func for func, _ in tensor_functions(op)]
+        if not functions:
             return
         candidates = Candidates(ctx, self, time_limit=self.time_limit)
         search = _Search(candidates, op, self._choices(), self.recompute)
@@ -90,7 +91,7 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
             f"of {candidates.made} candidates, {best.what} takes the fewest "
             f"bytes: {best.bytes} instead of {first.bytes}; {again} of {total} "
             "FLOPs are recomputed",
-            next(iter(tensor_functions(op)))[0],
+            functions[0],
         )
 
     def _choices(self) -> Mapping[str, Sequence[ModulePass]]:

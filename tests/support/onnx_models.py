@@ -367,6 +367,7 @@ CASES: list[Case] = [
         [X, (ints(-1, 3),), (ints(-(2**62), 0),), (ints(1, -1),), (ints(-1, -2),)],
         {},
     ),
+    ("Slice", [X, (ints(-9),), (ints(-9),), (ints(1),), (ints(-1),)], {}),
     ("Gather", [X, ROWS % 2], {}),
     ("Gather", [X, ROWS], {"axis": 1}),
     ("Gather", [X, (ints(-1, 0),)], {"axis": -1}),

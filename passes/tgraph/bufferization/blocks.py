@@ -377,8 +377,8 @@ def _check_known(op: Operation) -> None:
     if not _is_beside_tensors(op) and not destinations_of(op):
         raise LocatedError(
             f"{name_of(op)} cannot be bufferized, expected operations of "
-            "tgraph or in destination style; mlir-opt bufferizes others "
-            "(--one-shot-bufferize)",
+            "tgraph or in destination style; convert-tensor-to-tgraph converts views "
+            "and constants, and mlir-opt (--one-shot-bufferize) bufferizes others",
             op,
         )
 

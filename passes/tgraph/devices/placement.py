@@ -8,7 +8,12 @@ read them, once for each value and target, and writes the devices into the types
 from collections.abc import Mapping
 from typing import NoReturn, TypeAlias, cast
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import (
+    AnyDenseElement,
+    DenseIntOrFPElementsAttr,
+    StringAttr,
+    TensorType,
+)
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -279,6 +284,8 @@ class DevicePlacement:
         def place(value: SSAValue, device: str) -> None:
             if is_tensor(value.type) and device_of(value.type) != device:
                 placed = self._on(value.type, device)
+                if isinstance(value.owner, Operation):
+                    _retype_elements(value.owner, value.type, placed)
                 Rewriter.replace_value_with_new_type(value, placed)
 
         for argument in self.block.args:
@@ -305,6 +312,14 @@ def _string(attrs: Mapping[str, Attribute], name: str, op: Operation) -> str | N
     if attribute is None or isinstance(attribute, StringAttr):
         return attribute and attribute.data
     raise LocatedError(f"{name} is {attribute}, expected a string", op)
+
+
+def _retype_elements(op: Operation, type: Attribute, placed: Attribute) -> None:
+    """Changes the type of elements that an `arith.constant` or the like gives."""
+    for name, value in op.properties.items():
+        if isinstance(value, DenseIntOrFPElementsAttr) and value.get_type() == type:
+            tensor = cast("TensorType[AnyDenseElement]", placed)
+            op.properties[name] = DenseIntOrFPElementsAttr(tensor, value.data)
 
 
 def _handles_tensors(op: Operation) -> bool:
