@@ -9,6 +9,8 @@ from dataclasses import replace
 
 from ...dialects.tgraph.base import ON_DEMAND
 from ...planning.arena import arranged, placeable, solve_arena
+from ...planning.on_demand import live_bytes, worthwhile
+from ...planning.output_reuse import reuse
 from ...planning.problem import Buffer, Problem
 from .buffers import Storage
 from .lifetimes import Lives, Workspace, lifetimes
@@ -21,7 +23,9 @@ def arenas(
     reuse_outputs: bool,
     workspace: Workspace | None = None,
 ) -> Mapping[str | None, int]:
-    """The bytes of each device's arena, for static sizes and no streams.
+    """The bytes of each device's arena, for static sizes and no streams. If the caller
+    provides memory only while it is used (`tgraph.on_demand`), the bytes that are live
+    at once, with those of outputs: stages come close to that bound.
 
     workspace: the bytes that kernels need while they run, if the arenas include them.
     """
@@ -53,11 +57,14 @@ def _live(buffers: Sequence[Buffer]) -> int:
 
 
 def _arena(lives: Lives, reuse_outputs: bool, on_demand: bool) -> int:
-    _, plan = arranged(
-        lives.own,
-        lives.outputs if reuse_outputs else (),
-        lambda indices: solve_arena(placeable([lives.own[i] for i in indices])),
+    own, outputs = lives.own, lives.outputs if reuse_outputs else ()
+    if on_demand:
+        reuses = worthwhile(own, outputs, reuse(own, outputs, lives.hand_overs))
+        return live_bytes(own, lives.outputs, reuses)
+    _, ((_, plan),) = arranged(
+        own,
+        outputs,
+        lambda indices: solve_arena(placeable([own[i] for i in indices])),
         lives.hand_overs,
-        on_demand=on_demand,
     )
     return plan.peak
