@@ -56,9 +56,11 @@ def arranged(
     every = range(len(buffers))
     reuses = reuse(buffers, outputs, hand_overs)
     if on_demand:
-        reuses = worthwhile(buffers, outputs, reuses)
-        groups = by_stages(buffers, outputs, reuses, on_demand)
-        return reuses, [Part(group, place(group)) for group in groups]
+        found = [reuses, worthwhile(buffers, outputs, reuses), dict[int, Reuse]()]
+        grouped = [by_stages(buffers, outputs, each, on_demand) for each in found]
+        best = min(range(len(found)), key=lambda n: grouped[n].cost)
+        groups = grouped[best].groups
+        return found[best], [Part(group, place(group)) for group in groups]
     rest = [i for i in every if i not in reuses]
     plan = place(rest)
     if reuses and plan.peak > placeable([buffers[i] for i in rest]).lower_bound:

@@ -12,12 +12,13 @@ A caller provides the memory of a result before its first use, and frees that of
 argument after its last use. Buffers that are live in the same stages share an arena,
 which is provided for these stages. For a given order of steps, no stages need fewer
 bytes than are live at once. Each further stage takes a few microseconds, so `best_cuts`
-makes the fewest stages that come close to that bound.
+makes the fewest stages that come close to that bound, and there are several arenas only
+if each stage saves enough bytes.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -25,10 +26,12 @@ import numpy as np
 from .output_reuse import Reuse
 from .problem import Buffer, round_up
 
-MOST = 8
-"""The maximum number of stages. Eight take about 20 microseconds longer than one."""
+MOST = 16
+"""The maximum number of stages. Each one takes two or three microseconds."""
 CLOSE = 64
 """Stages may exceed the lower bound by one part in `CLOSE`."""
+WORTH = 64
+"""A further stage with arenas of its own saves one part in `WORTH` of the bytes."""
 
 
 class Span(NamedTuple):
@@ -39,18 +42,35 @@ class Span(NamedTuple):
     size: int  # bytes
 
 
-def best_cuts(provided: Sequence[Span], buffers: Sequence[Span] = ()) -> list[int]:
-    """The steps at which stages begin, without the first stage.
+def best_cuts(given: Sequence[Span]) -> list[int]:
+    """The steps at which stages begin, without the first stage."""
+    return _cuts(given, (), MOST).steps
 
-    Memory that is `provided` takes its bytes in all stages that use it, and so do
+
+class _Cuts(NamedTuple):
+    """The steps at which stages begin, and the bytes of the largest stage."""
+
+    steps: list[int]
+    bytes: int = 0
+
+    @property
+    def cost(self) -> int:
+        """The bytes, with an allowance for the time of each further stage."""
+        return self.bytes * (WORTH + len(self.steps))
+
+
+def _cuts(given: Sequence[Span], buffers: Sequence[Span], most: int) -> _Cuts:
+    """The cuts between at most `most` stages.
+
+    Memory that is `given` takes its bytes in all stages that use it, and so do
     `buffers` that are live in several stages. Buffers of one stage share bytes.
     """
     alone, sharing = (
         [span for span in spans if span.size and span.start < span.end]
-        for spans in (provided, buffers)
+        for spans in (given, buffers)
     )
     if not (every := [*alone, *sharing]):
-        return []
+        return _Cuts([])
     starts, ends, sizes = np.array(every, np.int64).T
     is_buffer = np.arange(len(every)) >= len(alone)
     count = int(ends.max())
@@ -66,13 +86,13 @@ def best_cuts(provided: Sequence[Span], buffers: Sequence[Span] = ()) -> list[in
 
     def divided(limit: int) -> list[int] | None:
         """The starts of the fewest stages of at most `limit` bytes each; None if they
-        are more than `MOST`."""
+        are more than `most`."""
         cuts: list[int] = []
         first = 0
         while bytes_in(first, count) > limit:
             steps = range(first + 1, count)
             number = bisect_right(steps, limit, key=lambda end: bytes_in(first, end))
-            if not number or len(cuts) == MOST - 1:
+            if not number or len(cuts) == most - 1:
                 return None
             first = steps[number - 1]
             cuts.append(first)
@@ -80,13 +100,12 @@ def best_cuts(provided: Sequence[Span], buffers: Sequence[Span] = ()) -> list[in
 
     low, high = peak_of_spans(every), bytes_in(0, count)
     low += low // CLOSE
-    if low >= high:
-        return []
-    best = divided(low)
+    best = [] if low >= high else divided(low)
     while best is None:
         low += max(1, low // (4 * CLOSE), (high - low) // 8)
         best = divided(low)
-    return best
+    bounds = pairwise([0, *best, count])
+    return _Cuts(best, max(bytes_in(first, end) for first, end in bounds))
 
 
 def worthwhile(
@@ -113,7 +132,7 @@ def live_bytes(
 ) -> int:
     """The most bytes of buffers and outputs that are live at once, with these
     reuses."""
-    spans = _provided(buffers, outputs, reuses)
+    spans = [*provided(buffers, outputs, reuses).values()]
     spans += [
         Span(start, end, round_up(buffer.size, buffer.alignment))
         for index, buffer in enumerate(buffers)
@@ -132,12 +151,19 @@ def peak_of_spans(spans: Sequence[Span]) -> int:
     return max(accumulate(change for _, change in sorted(changes.items())), default=0)
 
 
+class Grouped(NamedTuple):
+    """The buffers of each arena, by index, and a measure of bytes and stages."""
+
+    groups: Sequence[Sequence[int]]
+    cost: int
+
+
 def by_stages(
     buffers: Sequence[Buffer],
     outputs: Sequence[Buffer],
     reuses: Mapping[int, Reuse],
     starts: Sequence[int],
-) -> Sequence[Sequence[int]]:
+) -> Grouped:
     """Groups the buffers that do not lie in outputs by the stages in which they are
     live. A stage begins at a step in `starts`, which are ascending."""
 
@@ -150,23 +176,27 @@ def by_stages(
         places(Span(b.start, b.end, round_up(b.size, b.alignment)))
         for b in (buffers[index] for index in rest)
     ]
-    cuts = best_cuts([*map(places, _provided(buffers, outputs, reuses))], spans)
+    given = [*map(places, provided(buffers, outputs, reuses).values())]
+    numbers = 1, 2, MOST // 4, MOST // 2, MOST
+    found = (_cuts(given, spans, number) for number in numbers)
+    cuts = min(found, key=lambda cuts: cuts.cost)
     groups: dict[tuple[int, int], list[int]] = {}
     for index, (start, end, _) in zip(rest, spans, strict=True):
-        stages = bisect_right(cuts, start), bisect_left(cuts, end)
+        stages = bisect_right(cuts.steps, start), bisect_left(cuts.steps, end)
         groups.setdefault(stages, []).append(index)
-    return [groups[stages] for stages in sorted(groups)]
+    return Grouped([groups[stages] for stages in sorted(groups)], cuts.cost)
 
 
-def _provided(
+def provided(
     buffers: Sequence[Buffer], outputs: Sequence[Buffer], reuses: Mapping[int, Reuse]
-) -> list[Span]:
-    """The steps in which outputs are in use, by themselves or by buffers."""
-    ranges = [[(x.start, x.end)] if x.live else [] for x in outputs]
+) -> Mapping[int, Span]:
+    """The steps in which outputs are in use, by themselves or by buffers, by the
+    output's index."""
+    ranges = {n: [(x.start, x.end)] for n, x in enumerate(outputs) if x.live}
     for index, reuse in reuses.items():
-        ranges[reuse.output].append((buffers[index].start, buffers[index].end))
-    return [
-        Span(min(s for s, _ in each), max(e for _, e in each), output.size)
-        for each, output in zip(ranges, outputs, strict=True)
-        if each
-    ]
+        steps = buffers[index].start, buffers[index].end
+        ranges.setdefault(reuse.output, []).append(steps)
+    return {
+        n: Span(min(s for s, _ in each), max(e for _, e in each), outputs[n].size)
+        for n, each in ranges.items()
+    }

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 import tensorplan
 from tensorplan.dialects.tgraph.base import ON_DEMAND
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
-from tensorplan.planning.on_demand import MOST, Span, best_cuts, peak_of_spans
+from tensorplan.planning import Buffer
+from tensorplan.planning.on_demand import (
+    MOST,
+    Span,
+    best_cuts,
+    by_stages,
+    peak_of_spans,
+)
 from tensorplan.runtime.allocators.host import aligned_bytes
 from tensorplan.runtime.executor import Executable
 from tensorplan.support.arrays import Array, address
@@ -178,10 +185,14 @@ def test_division_into_stages(
 
 def test_buffers_of_one_stage_share_bytes() -> None:
     """A stage ends where few buffers are live, so most of them share bytes."""
-    buffers = [Span(n, n + 2, 64) for n in range(20)]
-    assert best_cuts([], buffers) == []
-    argument, result = Span(0, 10, 1024), Span(10, 21, 1024)
-    (cut,) = best_cuts([argument, result], buffers)
-    assert cut == 10
+
+    def arenas(*outputs: Buffer) -> list[int]:
+        buffers = [Buffer(str(n), 64, n, n + 2) for n in range(20)]
+        groups, _ = by_stages(buffers, outputs, {}, range(21))
+        return [len(group) for group in groups]
+
+    assert arenas() == [20]
+    argument, result = Buffer("d", 1024, 0, 10), Buffer("r", 1024, 10, 21)
+    assert arenas(argument, result) == [9, 1, 10]
     # Memory that is in use throughout leaves nothing to gain.
-    assert best_cuts([Span(0, 21, 1 << 20)], buffers) == []
+    assert arenas(Buffer("v", 1 << 20, 0, 21), result) == [20]

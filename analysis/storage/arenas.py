@@ -7,10 +7,7 @@ places the buffers (planning/arena.py).
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...dialects.tgraph.base import ON_DEMAND
 from ...planning.arena import arranged, placeable, solve_arena
-from ...planning.on_demand import live_bytes, worthwhile
-from ...planning.output_reuse import reuse
 from ...planning.problem import Buffer, Problem
 from .buffers import Storage
 from .lifetimes import Lives, Workspace, lifetimes
@@ -29,10 +26,8 @@ def arenas(
 
     workspace: the bytes that kernels need while they run, if the arenas include them.
     """
-    func = storage.block.parent_op()
-    on_demand = func is not None and ON_DEMAND in func.attributes
     return {
-        device: _arena(lives, reuse_outputs, on_demand)
+        device: _arena(lives, reuse_outputs)
         for device, lives in lifetimes(storage, alignment, workspace).items()
     }
 
@@ -56,15 +51,13 @@ def _live(buffers: Sequence[Buffer]) -> int:
     return Problem([replace(b, pool="", alignment=1) for b in buffers]).lower_bound
 
 
-def _arena(lives: Lives, reuse_outputs: bool, on_demand: bool) -> int:
-    own, outputs = lives.own, lives.outputs if reuse_outputs else ()
-    if on_demand:
-        reuses = worthwhile(own, outputs, reuse(own, outputs, lives.hand_overs))
-        return live_bytes(own, lives.outputs, reuses)
+def _arena(lives: Lives, reuse_outputs: bool) -> int:
+    if lives.is_on_demand:
+        return placeable(lives.counted(reuse_outputs=reuse_outputs)).lower_bound
     _, ((_, plan),) = arranged(
-        own,
-        outputs,
-        lambda indices: solve_arena(placeable([own[i] for i in indices])),
+        lives.own,
+        lives.outputs if reuse_outputs else (),
+        lambda indices: solve_arena(placeable([lives.own[i] for i in indices])),
         lives.hand_overs,
     )
     return plan.peak
