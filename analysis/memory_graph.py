@@ -28,6 +28,7 @@ from .caching import cached
 from .concatenations import is_in_place
 from .dependencies import accesses, memory_order
 from .destinations import captured
+from .functions import is_tensor
 from .operations import operands_of, operands_within
 from .storage import (
     SMALL_CONSTANT,
@@ -126,7 +127,8 @@ class _Building:
     """Builds the graph from the actions of each operation.
 
     A value of the graph is the contents of a buffer from one write to the next.
-    Contents of memory that the block does not own are values of no bytes.
+    Contents of memory that the block does not own are values of no bytes, unless the
+    caller provides it only while it is used (`tgraph.on_demand`).
     """
 
     def __init__(self, storage: Storage, alignment: int):
@@ -143,6 +145,14 @@ class _Building:
         self.inside: dict[TensorBuffer, int] = {}  # the current value in each buffer
         self.elsewhere: dict[SSAValue, int] = {}  # values in variables, by result
         self.readers: dict[int, list[int]] = {}  # the tasks that read each value
+        self.counted = [Home.OWN]
+        if storage.is_on_demand:
+            self.counted += [Home.RESULT, Home.DONATED]
+            for argument in storage.block.args:
+                if is_tensor(argument.type):
+                    buffer = storage.buffer_of(argument)
+                    if buffer.home is Home.DONATED:
+                        self.inside[buffer] = self._add_buffer(buffer)
 
     def graph(self) -> MemoryGraph:
         waits = memory_order(accesses(self.all))
@@ -177,6 +187,12 @@ class _Building:
         self.sizes.append(bytes)
         return len(self.sizes) - 1
 
+    def _add_buffer(self, buffer: TensorBuffer) -> int:
+        """A new value in a buffer."""
+        size = round_up(typical_bytes(buffer.type), self.alignment)
+        counted = buffer.home in self.counted
+        return self._add(device_of(buffer.type), size if counted else 0)
+
     def _task(self, op: Operation, actions: Sequence[Action], after: list[int]) -> Task:
         numbers = map(self._value, self._used(op, actions))
         reads = dict.fromkeys(n for n in numbers if n is not None)
@@ -190,9 +206,7 @@ class _Building:
             if buffer in self.inside and not anew:  # it writes another part
                 reads[self.inside[buffer]] = None
                 return
-            own = buffer.home is Home.OWN
-            size = round_up(typical_bytes(buffer.type), self.alignment) if own else 0
-            made[buffer] = self._add(device_of(buffer.type), size)
+            made[buffer] = self._add_buffer(buffer)
 
         for action in actions:
             match action:

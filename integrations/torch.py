@@ -111,6 +111,8 @@ def backend(
         # Constants of the graph are real tensors.
         with import_module("torch._subclasses.fake_tensor").unset_fake_temporarily():
             call = _call(graph, build, roles or Roles(changed=_changed_later()))
+        if isinstance(call, _Program):
+            build.separate |= call.separate
 
         def boxed(given: list[Any]) -> Sequence[Any]:
             return call(given)
@@ -123,7 +125,8 @@ def backend(
         return compiler(graph, example_inputs, roles)
 
     def backward_compiler(graph: Graph, example_inputs: Sequence[Any]) -> Call:
-        return compiler(graph, example_inputs, _backward_roles(graph))
+        roles = _backward_roles(graph, build.separate)
+        return compiler(graph, example_inputs, roles)
 
     aot = import_module("torch._dynamo.backends.common").aot_autograd(
         fw_compiler=compiler,
@@ -146,6 +149,9 @@ class Builder:
         if not isinstance(self.freezing, bool):
             raise TypeError(f"{FREEZING} is {self.freezing!r}, expected bool")
         self._options = {x: options[x] for x in options if x != FREEZING}
+        self.separate: set[str] = set()
+        """The names of the graph's results that share their memory with nothing else.
+        """
         self._pools: list[Pool] = []
 
     def __call__(self, module: ModuleOp) -> Executable:
@@ -184,18 +190,24 @@ def _weights(graph: Graph) -> Collection[int]:
     ]
 
 
-def _backward_roles(graph: Graph) -> Roles:
+def _backward_roles(graph: Graph, separate: Collection[str]) -> Roles:
     """The roles of the arguments of a backward pass.
 
     Saved tensors without uses after the backward pass are released; AOTAutograd lists
     them, and refuses to run such a pass twice. They are also donated if they share
-    their memory with no other argument. The gradients of results are released, too.
+    their memory with no other argument. If the forward pass is a program, it has
+    computed `separate` tensors, which PyTorch would compute as views of one tensor. The
+    gradients of results are released, too.
     """
     given = _placeholders(graph)
     metadata = _metadata()
     saved: Sequence[int] = (metadata and metadata.bw_donated_idxs) or []
     storages = Counter(map(_storage, given))
-    donated = [n for n in saved if storages[_storage(given[n])] == 1]
+    donated = [
+        n
+        for n in saved
+        if storages[_storage(given[n])] == 1 or given[n].name in separate
+    ]
     gradients = [n for n, node in enumerate(given) if "tangents" in node.name]
     return Roles(donated=donated, released=[*saved, *gradients])
 
@@ -458,6 +470,9 @@ class _Program:
             *(x for x in distinct if x not in given and x not in views),
             *shared,
         ]
+        viewed = {view.base for view in views.values()}
+        self.separate = {x.name for x in computed if x not in viewed}
+        """The names of the results that share their memory with nothing else."""
         # Numbers and None, which the graph returns as they are.
         self._constants = [x for x in returned if not _is_node(x)]
         numbers = {node: n for n, node in enumerate((*given, *computed))}
@@ -476,7 +491,6 @@ class _Program:
                 self._stored = [_Stored(node, strided) for node in computed]
             try:
                 nodes = [result.node for result in self._stored]
-                viewed = {view.base for view in views.values()}
                 donated = [given[n] for n in roles.donated if given[n] not in viewed]
                 program = import_graph(graph, nodes, donated)
             finally:

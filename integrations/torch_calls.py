@@ -1,10 +1,11 @@
 """Runs programs in the memory of PyTorch's tensors.
 
 A call provides all memory of the program: its inputs, new tensors for its results, and
-a new tensor for each arena. Between calls, the program holds only large blocks, which
-it reuses (`RETURNED`). Other memory returns to PyTorch's allocator. Backward passes are
-divided into stages. The tensors for the gradients that a stage computes are allocated
-before the stage, and inputs without later uses are freed after it, as in eager PyTorch.
+new tensors for its arenas. Between calls, the program holds only large blocks, which
+it reuses (`RETURNED`). Other memory returns to PyTorch's allocator. Programs are
+divided into stages. The tensors for the results and the arenas that a stage uses first
+are allocated before the stage, and saved tensors and arenas without later uses are
+freed after it, as in eager PyTorch.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ..support.slots import Slot
 
 if TYPE_CHECKING:
     from ..runtime.executor import Executable
+    from ..runtime.program.stages import Stage
 
 Tensors: TypeAlias = Sequence[Any]
 """Tensors of PyTorch."""
@@ -49,14 +51,15 @@ class TensorProgram:
             (
                 [inputs.index(n) for n in stage.inputs],
                 [made.index(n) for n in stage.results],
+                stage.arenas,
                 [inputs.index(n) for n in stage.finished],
+                stage.finished_arenas,
             )
             for stage in run.stages
         ]
         self._changed = [k for k, n in enumerate(inputs) if run.inputs[n].is_variable]
         self._run, self._results = run, results
-        byte: Any = import_module("torch").uint8
-        self._arenas = [empty((size,), (1,), byte) for size in run.arenas]
+        self._arenas = _arenas(run.arenas, run.stages)
         self._kind: Any = import_module("torch").Tensor
 
     def __call__(self, given: list[Any]) -> list[Any]:
@@ -86,19 +89,23 @@ class TensorProgram:
     def _provided(
         self, given: list[Any], starts: Sequence[int], results: list[Any]
     ) -> Iterator[Sequence[int]]:
-        """Yields the addresses for each stage. Allocates the stage's results before,
-        and drops its finished inputs from `given` after the stage."""
-        arenas = [make() for make in self._arenas]
-        own = [tensor.data_ptr() for tensor in arenas]
-        for taken, made, finished in self._stages:
+        """Yields the addresses for each stage. Allocates the stage's results and arenas
+        before, and drops its finished inputs from `given`, and its finished arenas,
+        after the stage."""
+        arenas: list[Any] = [None] * len(self._arenas)
+        for taken, made, begun, finished, freed in self._stages:
             for n in made:
                 results[n] = self._results[n]()
+            for n in begun:
+                arenas[n] = self._arenas[n]()
             addresses = [starts[n] for n in taken]
             addresses += [results[n].data_ptr() for n in made]
-            yield addresses + own
-            own = []
+            addresses += [arenas[n].data_ptr() for n in begun]
+            yield addresses
             for n in finished:
                 given[n] = None
+            for n in freed:
+                arenas[n] = None
 
 
 def _in_rows(tensor: Any) -> Any:
@@ -124,6 +131,26 @@ def empty(size: Sequence[int], strides: Sequence[int], dtype: Any) -> Make:
     if elements * dtype.itemsize < RETURNED:
         return partial(make, size, strides, dtype)
     return _Blocks(elements * dtype.itemsize, size, strides, dtype)
+
+
+def _arenas(sizes: Sequence[int], stages: Sequence[Stage]) -> Sequence[Make]:
+    """A function for each arena that allocates it. Large arenas that no stage uses at
+    the same time have the same block."""
+    byte: Any = import_module("torch").uint8
+    blocks: dict[int, list[int]] = {}
+    free: list[list[int]] = []
+    for stage in stages:
+        for n in sorted(stage.arenas, key=lambda n: -sizes[n]):
+            is_shared = free and sizes[n] >= RETURNED
+            blocks[n] = free.pop() if is_shared else []
+            blocks[n].append(n)
+        free += [blocks[n] for n in stage.finished_arenas if sizes[n] >= RETURNED]
+    made: dict[int, Make] = {}
+    for block in blocks.values():
+        if block[0] not in made:
+            make = empty((max(sizes[n] for n in block),), (1,), byte)
+            made |= dict.fromkeys(block, make)
+    return [made[n] for n in range(len(sizes))]
 
 
 class _Blocks:

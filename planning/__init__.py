@@ -6,6 +6,7 @@ validate.py     the check of every plan, which shares no code with the strategie
 csv_format.py   buffers as CSV, in the format of minimalloc
 deadline.py     deadlines of searches
 output_reuse.py  buffers in the memory of results and variables
+on_demand.py    stages, for callers that provide memory only while it is used
 arena.py        an arena, with or without buffers in outputs
 banks.py        offsets that keep buffers that are read together in different banks
 solver/         `auto`, the default strategy

@@ -1,4 +1,4 @@
-"""Plans an arena: which buffers lie in the memory of outputs, and where the others go.
+"""Plans arenas: which buffers lie in the memory of outputs, and where the others go.
 
 plan-memory uses this module, and so does the code that predicts its plans
 (analysis/storage/arenas.py).
@@ -6,9 +6,10 @@ plan-memory uses this module, and so does the code that predicts its plans
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from .output_reuse import HandOvers, Reuse, reuse, worthwhile
+from .on_demand import by_stages, worthwhile
+from .output_reuse import HandOvers, Reuse, reuse
 from .problem import Buffer, Limits, Plan, Problem
 from .registry import solve
 
@@ -25,35 +26,48 @@ class Peaked(Protocol):
 P = TypeVar("P", bound=Peaked)
 
 
+class Part(NamedTuple, Generic[P]):
+    """An arena: the indices of its buffers, and their plan."""
+
+    members: Sequence[int]
+    plan: P
+
+
 def arranged(
     buffers: Sequence[Buffer],
     outputs: Sequence[Buffer],
     place: Callable[[Sequence[int]], P],
     hand_overs: HandOvers | None = None,
     *,
-    on_demand: bool = False,
-) -> tuple[Mapping[int, Reuse], P]:
+    on_demand: Sequence[int] = (),
+) -> tuple[Mapping[int, Reuse], Sequence[Part[P]]]:
     """Returns the places of buffers in outputs, and the plan of the arena for the
-    others.
+    others, or the plans of several arenas.
 
     A buffer may lie in outputs of its own `pool`. Outputs may hand over their bytes
     (`planning.output_reuse`). `place` plans the buffers with the given indices. No
     output is reused if the arena is no larger without reuse.
 
-    on_demand: the caller provides each output only from its first to its last use, so
-        buffers lie in outputs only if that lowers the sum of arena and outputs.
+    on_demand: the steps, ascending, at which stages may begin, if the caller provides
+        outputs and arenas only while they are used. Buffers then lie in outputs only if
+        that lowers the sum of all memory, and there is an arena for each range of
+        stages (`planning.on_demand`).
     """
     every = range(len(buffers))
     reuses = reuse(buffers, outputs, hand_overs)
     if on_demand:
-        reuses = worthwhile(buffers, outputs, reuses)
+        found = [reuses, worthwhile(buffers, outputs, reuses), dict[int, Reuse]()]
+        grouped = [by_stages(buffers, outputs, each, on_demand) for each in found]
+        best = min(range(len(found)), key=lambda n: grouped[n].cost)
+        groups = grouped[best].groups
+        return found[best], [Part(group, place(group)) for group in groups]
     rest = [i for i in every if i not in reuses]
     plan = place(rest)
     if reuses and plan.peak > placeable([buffers[i] for i in rest]).lower_bound:
         alone = place(every)
         if alone.peak <= plan.peak:
-            return {}, alone
-    return reuses, plan
+            return {}, [Part(every, alone)]
+    return reuses, [Part(rest, plan)]
 
 
 def placeable(buffers: Sequence[Buffer]) -> Problem:

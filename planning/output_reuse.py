@@ -15,7 +15,6 @@ is computed in place from an output, or an output from a buffer, may also share 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from operator import itemgetter
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -75,56 +74,6 @@ def reuse(
     for each in made:
         each.lower_peak()
     return min(made, key=lambda each: each.peak).reuses
-
-
-def worthwhile(
-    buffers: Sequence[Buffer], outputs: Sequence[Buffer], reuses: Mapping[int, Reuse]
-) -> Mapping[int, Reuse]:
-    """The part of `reuses` that lowers the bytes of a program whose caller provides
-    each output only from its first to its last use: the peak of the other buffers,
-    whose arena is provided throughout, and the peak of the outputs.
-
-        output     r: 8 bytes, live [4, 6)
-        buffers    a: 8 bytes, live [0, 1)      in r: provides r from the start
-                   b: 8 bytes, live [3, 4)      in r: provides r one step earlier
-    """
-    best, least = reuses, _on_demand(buffers, outputs, reuses)
-    used = dict.fromkeys(reuse.output for reuse in reuses.values())
-    for output in sorted(used, key=lambda index: -outputs[index].size):
-        rest = {i: reuse for i, reuse in best.items() if reuse.output != output}
-        if (bytes := _on_demand(buffers, outputs, rest)) < least:
-            best, least = rest, bytes
-    return {} if _on_demand(buffers, outputs, {}) < least else best
-
-
-def _on_demand(
-    buffers: Sequence[Buffer], outputs: Sequence[Buffer], reuses: Mapping[int, Reuse]
-) -> int:
-    """The bytes of the program with these reuses."""
-    ranges = [[(x.start, x.end)] if x.live else [] for x in outputs]
-    for index, reuse in reuses.items():
-        ranges[reuse.output].append((buffers[index].start, buffers[index].end))
-    spans = [
-        (min(start for start, _ in each), max(end for _, end in each), output.size)
-        for each, output in zip(ranges, outputs, strict=True)
-        if each
-    ]
-    own = [
-        (start, end, round_up(buffer.size, buffer.alignment))
-        for index, buffer in enumerate(buffers)
-        if index not in reuses
-        for start, end in buffer.live
-    ]
-    return _peak(own) + _peak(spans)
-
-
-def _peak(ranges: Sequence[tuple[int, int, int]]) -> int:
-    """The largest sum of the sizes of ranges, each of a start, an end and a size."""
-    changes: dict[int, int] = {}
-    for start, end, size in ranges:
-        changes[start] = changes.get(start, 0) + size
-        changes[end] = changes.get(end, 0) - size
-    return max(accumulate(change for _, change in sorted(changes.items())), default=0)
 
 
 Item = TypeVar("Item")

@@ -297,7 +297,8 @@ class Arguments:
         return self._placing.best_cuts(released)
 
     def divide(self, cuts: Sequence[int]) -> None:
-        self.unbind()
+        """Must follow `prepare_places`, with calls made anew."""
+        self._placing.reset()
         self._placing.cuts = cuts
 
     @property
@@ -311,7 +312,7 @@ class Arguments:
 
     def place(self, number: int, starts: Sequence[int]) -> Changes:
         """Binds the memory at the addresses `starts` to the inputs and results of stage
-        `number`, and in the first stage to arenas. Returns how the memory of the
+        `number`, and to its arenas. Returns how the memory of the
         arguments has changed. Must follow `prepare_places`, with calls made anew, or
         another `place`.
 

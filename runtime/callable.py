@@ -124,12 +124,13 @@ class CallableProgram:
         """Divides calls by address (`run_at`) into the `stages` that need the least
         memory. Assumes that the caller frees the inputs in `released`, given by index,
         after their last use, and provides results only before their first use. The
-        caller then provides the arenas, too, if the program allows (`arenas`)."""
+        caller then provides the arenas, too, while they are used, if the program allows
+        (`arenas`)."""
         with self._alone:
-            cuts = self._arguments.best_cuts(released)
-            self._arguments.divide(self._runner.divide(cuts))
             self._program.memory.arenas_move = True
             self._prepare_places()
+            cuts = self._arguments.best_cuts(released)
+            self._arguments.divide(self._runner.divide(cuts))
 
     @property
     def stages(self) -> Sequence[Stage]:
@@ -139,18 +140,18 @@ class CallableProgram:
 
     @property
     def arenas(self) -> Sequence[int]:
-        """The bytes of the arenas that `run_at` takes in the first stage, one for each
-        of `pools`. Empty if the program is not divided, or if moving an arena would
-        make it rebuild NumPy calls in each run: then it uses its own arenas."""
+        """The bytes of each arena that `run_at` takes. Empty if the program is not
+        divided, or if moving an arena would make it rebuild NumPy calls in each run:
+        then it uses its own arenas."""
         with self._alone:
-            return list(self._program.moving_arenas.values())
+            return [arena.size for arena in self._program.moving_arenas]
 
     def run_at(self, stages: Iterable[Sequence[int]]) -> None:
         """Runs in caller-provided memory, for callers that cannot afford to create a
         NumPy array for each buffer. `stages` has the addresses for each stage: those of
-        its inputs, then of its results, and in the first stage those of `arenas`. The
-        program takes the next item of `stages` only after it has run the current stage.
-        After the call, the program uses none of that memory.
+        its inputs, then of its results, then of its arenas. The program takes the next
+        item of `stages` only after it has run the current stage. After the call, the
+        program uses none of that memory.
 
         Each address must point to a C-contiguous, aligned array of the type and shape
         of the input or result, in this process. The memory of a result, a variable or a

@@ -14,14 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from ..planning.on_demand import Span, best_cuts
 from ..support.arrays import Array
 from ..support.slots import Result, Slot
 from .backends.jit import llvm
 from .backends.jit.records import FOLLOW, triples
 from .program.program import Program
 from .program.relocation import Point
-from .program.stages import Stage, Use, best_cuts, stages, uses
-from .program.steps import MemoryBlock, View
+from .program.stages import Stage, stages, uses
+from .program.steps import Arena, MemoryBlock, View
 
 PLACE = f"""{FOLLOW}define i32 @{{name}}(ptr %words, ptr %starts) {{
 entry:
@@ -65,11 +66,15 @@ class Placing:
     """Binds a stage's arguments to addresses, until the steps are made anew."""
 
     def __init__(
-        self, program: Program, slots: Sequence[tuple[MemoryBlock | View, Slot]]
+        self,
+        program: Program,
+        slots: Sequence[tuple[MemoryBlock | View, Slot]],
+        arenas: Sequence[Arena] = (),
     ):
         """`slots` has, in order, the arguments that addresses are given for. A view is
-        a result in a pool, which is copied to its address after the run."""
-        self.count = len(slots)
+        a result in a pool, which is copied to its address after the run. The addresses
+        of `arenas` follow."""
+        self.count = len(slots) + len(arenas)
         self._arguments = [
             (n, memory, slot)
             for n, (memory, slot) in enumerate(slots)
@@ -85,6 +90,7 @@ class Placing:
             program.points(memory) if isinstance(memory, MemoryBlock) else ()
             for memory, _ in slots
         ]
+        points += map(program.points_in, arenas)
         if None not in points and llvm.is_available():
             self._place = _Native([each or () for each in points])
 
@@ -125,38 +131,41 @@ class StagedPlacing:
         """The `cuts` that use the least memory. Inputs in `released` need no memory
         after their last use."""
         program, used = self._program, uses(self._program)
-
-        def with_bytes(memory: MemoryBlock | View) -> list[tuple[Use, int]]:
-            if not isinstance(memory, MemoryBlock) or memory not in used:
-                return []
-            return [(used[memory], memory.bytes.size)]
-
-        given = [x for n in released for x in with_bytes(program.inputs[n])]
-        results = [program.results[n] for n in self._own_results]
-        made = [x for memory in results for x in with_bytes(memory)]
-        return best_cuts(len(program.steps), given, made)
+        spans = [
+            Span(*x.steps, x.size) for x in self._arenas if x.steps[0] < x.steps[1]
+        ]
+        for memory in (program.inputs[n] for n in released):
+            if memory in used:
+                spans.append(Span(0, used[memory].last + 1, memory.bytes.size))
+        for memory in (program.results[n] for n in self._own_results):
+            if isinstance(memory, MemoryBlock) and memory in used:
+                end = len(program.steps)
+                spans.append(Span(used[memory].first, end, memory.bytes.size))
+        return best_cuts(spans)
 
     def stages(self, given: Sequence[int]) -> Sequence[Stage]:
         """The stages, if calls give addresses of the inputs `given`."""
-        return stages(self._program, given, self._own_results, self.cuts)
+        own = self._own_results
+        return stages(self._program, given, own, self._arenas, self.cuts)
+
+    @property
+    def _arenas(self) -> Sequence[Arena]:
+        """The arenas that the caller provides."""
+        return self._program.moving_arenas
 
     def of_stage(self, number: int, given: Sequence[int]) -> Placing:
         """The placing of stage `number`, for calls as in `stages`, until `reset`."""
         if not self._placings:
-            every = enumerate(self.stages(given))
-            self._placings = [self._made(stage, not n) for n, stage in every]
+            self._placings = [self._made(stage) for stage in self.stages(given)]
         return self._placings[number]
 
-    def _made(self, stage: Stage, is_first: bool) -> Placing:
-        program = self._program
+    def _made(self, stage: Stage) -> Placing:
+        program, arenas = self._program, self._arenas
         slots: list[tuple[MemoryBlock | View, Slot]] = [
             *((program.inputs[n], self._inputs[n]) for n in stage.inputs),
             *((program.results[n], self._results[n]) for n in stage.results),
         ]
-        if is_first:
-            for memory, size in program.moving_arenas.items():
-                slots.append((memory, Slot((size,), np.dtype(np.uint8))))
-        return Placing(program, slots)
+        return Placing(program, slots, [arenas[n] for n in stage.arenas])
 
     def copy_out(self, starts: Sequence[int]) -> None:
         """Copies results in pools to their addresses in the last stage."""

@@ -120,7 +120,6 @@ class _Uses:
         for view in given:
             self._owned(view)[...] = self._number(frozenset([view.buffer]))
         self._dead: set[MemoryRange] = set()
-        self._dead_arenas: list[MemoryRange] = []
         self._done: list[Step] = []
 
     def check_steps(self) -> None:
@@ -150,8 +149,6 @@ class _Uses:
 
     def _deallocate(self, buffer: MemoryRange) -> None:
         self._dead.add(buffer)
-        if buffer in self._program.memory.arenas:
-            self._dead_arenas.append(buffer)
         if buffer.memory in self._owners:
             self._owners[buffer.memory][buffer.start : buffer.stop] = _NOBODY
 
@@ -219,14 +216,12 @@ class _Uses:
         return frozenset() if number == _NOBODY else list(self._numbers_of)[number]
 
     def _check_alive(self, view: View, op: Operation, does: str) -> None:
-        buffer = view.buffer
-        if buffer in self._dead:
-            raise self._violation(f"{does} {{}} after it was freed", op, buffer)
-        for arena in self._dead_arenas:
-            if arena.memory is buffer.memory and (
-                arena.start <= buffer.start and buffer.stop <= arena.stop
-            ):
-                raise self._violation(f"{does} {{}} after it was freed", op, buffer)
+        part: MemoryRange | None = view.buffer
+        while part is not None:
+            if part in self._dead:
+                what = f"{does} {{}} after it was freed"
+                raise self._violation(what, op, view.buffer)
+            part = part.arena
 
     def check_read(self, view: View, op: Operation, does: str) -> None:
         """Checks that each byte was last written through the view's buffer."""

@@ -14,7 +14,8 @@ from xdsl.dialects.builtin import ModuleOp
 import tensorplan
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.planning import Buffer
-from tensorplan.planning.output_reuse import HandOver, Reuse, reuse, worthwhile
+from tensorplan.planning.on_demand import worthwhile
+from tensorplan.planning.output_reuse import HandOver, Reuse, reuse
 from tensorplan.reporting.placements import placements
 from tensorplan.reporting.printed import printed
 from tensorplan.runtime.executor import Executable
@@ -61,9 +62,9 @@ def test_outputs_on_demand_are_provided_earlier_only_if_that_lowers_the_sum() ->
     assert worthwhile([early, own], [result, given], reuses) == {}
     assert worthwhile([own], [result, later], {0: Reuse(0, 0)}) == {0: Reuse(0, 0)}
     # One of two outputs stays as it is.
+    last, long = buffer("c", 90, 7, 8), buffer("t", 90, 8, 9)
     both = {0: Reuse(1, 0), 1: Reuse(0, 0)}
-    long = buffer("t", 90, 8, 9)
-    kept = worthwhile([early, own], [result, long, given], both)
+    kept = worthwhile([last, own], [result, long, given], both)
     assert kept == {0: Reuse(1, 0)}
 
 

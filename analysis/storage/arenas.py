@@ -7,7 +7,6 @@ places the buffers (planning/arena.py).
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...dialects.tgraph.base import ON_DEMAND
 from ...planning.arena import arranged, placeable, solve_arena
 from ...planning.problem import Buffer, Problem
 from .buffers import Storage
@@ -21,14 +20,14 @@ def arenas(
     reuse_outputs: bool,
     workspace: Workspace | None = None,
 ) -> Mapping[str | None, int]:
-    """The bytes of each device's arena, for static sizes and no streams.
+    """The bytes of each device's arena, for static sizes and no streams. If the caller
+    provides memory only while it is used (`tgraph.on_demand`), the bytes that are live
+    at once, with those of outputs: stages come close to that bound.
 
     workspace: the bytes that kernels need while they run, if the arenas include them.
     """
-    func = storage.block.parent_op()
-    on_demand = func is not None and ON_DEMAND in func.attributes
     return {
-        device: _arena(lives, reuse_outputs, on_demand)
+        device: _arena(lives, reuse_outputs)
         for device, lives in lifetimes(storage, alignment, workspace).items()
     }
 
@@ -52,12 +51,13 @@ def _live(buffers: Sequence[Buffer]) -> int:
     return Problem([replace(b, pool="", alignment=1) for b in buffers]).lower_bound
 
 
-def _arena(lives: Lives, reuse_outputs: bool, on_demand: bool) -> int:
-    _, plan = arranged(
+def _arena(lives: Lives, reuse_outputs: bool) -> int:
+    if lives.is_on_demand:
+        return placeable(lives.counted(reuse_outputs=reuse_outputs)).lower_bound
+    _, ((_, plan),) = arranged(
         lives.own,
         lives.outputs if reuse_outputs else (),
         lambda indices: solve_arena(placeable([lives.own[i] for i in indices])),
         lives.hand_overs,
-        on_demand=on_demand,
     )
     return plan.peak

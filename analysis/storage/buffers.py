@@ -7,7 +7,13 @@ from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects.tgraph.base import AnyTensor, Shape, shape_of, tensor_type_of
+from ...dialects.tgraph.base import (
+    ON_DEMAND,
+    AnyTensor,
+    Shape,
+    shape_of,
+    tensor_type_of,
+)
 from ...dialects.tgraph.shaping import ConstantOp
 from ...dialects.tgraph.structure import IfOp, WhileOp
 from ..layout import Layout
@@ -199,6 +205,13 @@ class Storage:
     early: dict[SSAValue, Operation] = field(default_factory=dict[SSAValue, Operation])
     """Values that are computed into their later place in advance, by value: the
     operation that would have put them there."""
+
+    @property
+    def is_on_demand(self) -> bool:
+        """Whether the caller provides memory only while it is used
+        (`tgraph.on_demand`)."""
+        func = self.block.parent_op()
+        return func is not None and ON_DEMAND in func.attributes
 
     def buffer_of(self, argument: SSAValue) -> TensorBuffer:
         """The buffer of a tensor argument of the block."""

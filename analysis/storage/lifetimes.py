@@ -8,7 +8,7 @@ branch uses is not live in the other (analysis/liveness.py).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from operator import sub
 from typing import TypeAlias
@@ -24,7 +24,8 @@ from ...dialects.tgraph.base import (
     with_shape,
 )
 from ...dialects.tgraph.shaping import DeviceCopyOp
-from ...planning import output_reuse, problem
+from ...planning import on_demand, output_reuse, problem
+from ...planning.arena import placeable
 from ...planning.output_reuse import HandOver
 from ..control_flow import BasicBlock, link
 from ..functions import is_tensor
@@ -59,23 +60,42 @@ class Lives:
         default_factory=dict[tuple[int, int], Sequence[HandOver]]
     )
     """The steps in which an own buffer and an output, by index, may share bytes."""
+    variables: set[int] = field(default_factory=set[int])
+    """The outputs, by index, that the caller keeps before and after the function."""
+    is_on_demand: bool = False
+    """Whether the caller provides other outputs only while they are used."""
+
+    def counted(self, *, reuse_outputs: bool) -> Sequence[problem.Buffer]:
+        """The buffers whose bytes count: own ones without those that plan-memory will
+        place in outputs, and outputs that are provided only while they are used."""
+        outputs = self.outputs if reuse_outputs else ()
+        elsewhere = output_reuse.reuse(self.own, outputs, self.hand_overs)
+        if self.is_on_demand:
+            elsewhere = on_demand.worthwhile(self.own, outputs, elsewhere)
+        counted = [b for number, b in enumerate(self.own) if number not in elsewhere]
+        if self.is_on_demand:
+            spans = on_demand.provided(self.own, self.outputs, elsewhere)
+            counted += [
+                problem.Buffer("", size, start, end)
+                for number, (start, end, size) in spans.items()
+                if number not in self.variables
+            ]
+        return counted
 
 
 def peaks(
     storage: Storage, alignment: int, *, reuse_outputs: bool = False
 ) -> Mapping[str | None, int]:
     """The peak of live bytes of own buffers on each device, if every offset is a
-    multiple of `alignment` bytes. It is a lower bound for every plan.
+    multiple of `alignment` bytes. It is a lower bound for every plan. Includes outputs
+    that are provided on demand.
 
     reuse_outputs: leaves out the buffers that plan-memory will place in outputs.
     """
     found: dict[str | None, int] = {}
     for device, lives in lifetimes(storage, alignment).items():
-        outputs = lives.outputs if reuse_outputs else ()
-        elsewhere = output_reuse.reuse(lives.own, outputs, lives.hand_overs)
-        own = [b for number, b in enumerate(lives.own) if number not in elsewhere]
-        bound = problem.Problem([replace(b, pool="") for b in own]).lower_bound
-        found[device] = bound
+        buffers = lives.counted(reuse_outputs=reuse_outputs)
+        found[device] = placeable(buffers).lower_bound
     return found
 
 
@@ -97,11 +117,7 @@ def during(
     found: dict[str | None, Sequence[int]] = {}
     for device, lives in walk.lives(alignment).items():
         begun, ended = ([0] * (len(walk.node_of) + 1) for _ in range(2))
-        outputs = lives.outputs if reuse_outputs else ()
-        elsewhere = output_reuse.reuse(lives.own, outputs, lives.hand_overs)
-        for number, buffer in enumerate(lives.own):
-            if number in elsewhere:
-                continue
+        for buffer in lives.counted(reuse_outputs=reuse_outputs):
             size = problem.round_up(buffer.size, alignment)
             for start, end in buffer.live:
                 begun[start] += size
@@ -132,6 +148,7 @@ class _Walk:
         self._accesses: dict[TensorBuffer, dict[int, bool]] = {}
         """By step: whether it writes the whole buffer and reads nothing of it."""
         self._workspace = workspace
+        self._is_on_demand = storage.is_on_demand
         self._hand_overs: dict[tuple[TensorBuffer, TensorBuffer], list[HandOver]] = {}
         self.starts = [*self._add(storage), len(self.node_of)]
         """The first step of each operation, and the step after the last operation."""
@@ -154,12 +171,11 @@ class _Walk:
             if has_fixed_size(element):
                 unit = max(alignment, element_alignment(element))
             units[device] = max(units.get(device, 0), unit)
-        found = {device: Lives() for device in units}
-        outputs = [
-            buffer
-            for buffer in self._outputs
-            if is_reusable(buffer.type) and device_of(buffer.type) in units
-        ]
+        outputs = [x for x in self._outputs if is_reusable(x.type)]
+        if self._is_on_demand:
+            units = dict.fromkeys(map(device_of, (x.type for x in outputs)), 1) | units
+        found = {device: Lives(is_on_demand=self._is_on_demand) for device in units}
+        outputs = [x for x in outputs if device_of(x.type) in units]
         buffers = [*self._begin, *outputs]
         numbers: dict[TensorBuffer, int] = {}
         uses = [Uses(self._begin.get(b, 0), self._accesses[b]) for b in buffers]
@@ -171,6 +187,8 @@ class _Walk:
             pool = pool_of(buffer.type.element_type)
             numbers[buffer] = len(there)
             there.append(buffer_of("", size, live, unit, pool))
+            if buffer.is_variable:
+                found[device].variables.add(numbers[buffer])
         for (own, other), hand_overs in self._hand_overs.items():
             if other in numbers:
                 pair = numbers[own], numbers[other]

@@ -110,7 +110,7 @@ func.func @donated(%d: memref<64xf32> {tgraph.donated}, %r: memref<16xf32> {tgra
 // A caller that provides results on demand would have to provide %r while it still
 // provides %d, so %y is in an arena. Otherwise, %y lies in %r.
 // CHECK-LABEL: func.func @on_demand
-// CHECK-NEXT:  memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
+// CHECK:       memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<64xi8>
 // CHECK-LABEL: func.func @throughout
 // CHECK-NOT:   memref.alloc
 // CHECK:       memref.reinterpret_cast %r to offset: [0], sizes: [16], strides: [1] {tgraph.buffer}
@@ -131,5 +131,27 @@ func.func @throughout(%d: memref<64xf32>, %b: memref<64xf32>, %t: memref<16xf32>
   tgraph.reverse %y outs(%t) {dimensions = array<i64: 0>} : memref<16xf32>
   memref.dealloc %y : memref<16xf32>
   tgraph.abs %b outs(%r) : memref<64xf32>
+  func.return
+}
+
+// The caller frees %arena before it provides %r, for which only %arena_1 is kept.
+// CHECK-LABEL: func.func @stages
+// CHECK:       %arena = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<520xi8>
+// CHECK:       %arena_1 = memref.alloc() {alignment = 64 : i64, tgraph.arena} : memref<4xi8>
+// CHECK:       tgraph.convert
+// CHECK-NEXT:  memref.dealloc %arena : memref<520xi8>
+// CHECK-NEXT:  tgraph.broadcast_in_dim
+// CHECK-NEXT:  memref.dealloc %arena_1 : memref<4xi8>
+func.func @stages(%a: memref<64xf64>, %r: memref<64x8xf32> {tgraph.result = 0 : i32}) attributes {tgraph.on_demand} {
+  %x = memref.alloc() : memref<64xf64>
+  tgraph.negate %a outs(%x) : memref<64xf64>
+  %s = memref.alloc() : memref<f64>
+  tgraph.reduce %x outs(%s) {kind = "add", dimensions = array<i64: 0>} : (memref<64xf64>) -> memref<f64>
+  memref.dealloc %x : memref<64xf64>
+  %y = memref.alloc() : memref<f32>
+  tgraph.convert %s outs(%y) : (memref<f64>) -> memref<f32>
+  memref.dealloc %s : memref<f64>
+  tgraph.broadcast_in_dim %y outs(%r) {broadcast_dimensions = array<i64>} : (memref<f32>) -> memref<64x8xf32>
+  memref.dealloc %y : memref<f32>
   func.return
 }

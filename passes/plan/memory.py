@@ -34,9 +34,18 @@ Where it makes the arena smaller, the pass places buffers in the memory of a res
 (`tgraph.result`) that is written later, of a variable (`tgraph.variable`) whose old
 contents are dead, or of a donated argument (`tgraph.donated`), as a view with the
 attribute `tgraph.buffer` (placement/output_reuse.py). With streams, it uses the memory
-of results only. If the caller provides this memory only while it is used
-(`tgraph.on_demand`), buffers lie there only if that lowers the sum of arena and
-provided memory.
+of results only.
+
+If the caller provides memory only while it is used (`tgraph.on_demand`), buffers lie in
+arguments only if that lowers the bytes that are live at once, and a memory space may
+have several arenas (planning/on_demand.py). Each one is allocated before its first
+buffer, and freed after the last use of its buffers:
+
+    %arena = memref.alloc() {tgraph.arena} : memref<64xi8, "cpu:0">     // stage 0
+    ...
+    %arena_1 = memref.alloc() {tgraph.arena} : memref<32xi8, "cpu:0">   // 0 and 1
+    ...
+    memref.dealloc %arena : memref<64xi8, "cpu:0">
 
 With `arena`, others own the arenas (placement/arena_forms.py): the caller passes them
 as arguments, and `@<name>_arena_size` returns their bytes, or they are globals, or lie
@@ -114,7 +123,7 @@ from ...dialects.tgraph.base import (
     AnyMemRef,
     element_alignment,
 )
-from ...planning.arena import arranged, placeable, solve_arena
+from ...planning.arena import Part, arranged, placeable, solve_arena
 from ..options import Arenas, Banking, MemoryOptions
 from .placement.arena import Arena, Pool
 from .placement.marked import marked_arena, replace_by
@@ -125,7 +134,7 @@ from .placement.output_reuse import (
 )
 from .placement.runtime_offsets import place
 from .placement.slots import Slot, carry, find_slots
-from .placement.stream_order import StreamOrder
+from .placement.stream_order import Offsets, StreamOrder
 
 if TYPE_CHECKING:
     from .placement.arena_forms import ArenaForms
@@ -226,23 +235,35 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
             pool = Pool(flow, order, slots)
             here = [output for output in outputs if output.space == space]
             if is_symbolic and not self.largest:
-                plan = pool.place(range(len(allocations)), solve)
+                every = range(len(allocations))
+                plan = pool.place(every, solve)
                 assert sizes is not None
                 dynamic = (sizes, allocations)
-                yield Arena(space, pool, plan, max(alignments), dynamic=dynamic)
+                yield Arena(space, pool, every, plan, max(alignments), dynamic=dynamic)
                 continue
             is_ordered = order is None and not flow.barriers
-            reuses, plan = arranged(
+            is_divided = is_ordered and self._may_divide(func)
+            ops = func.body.block.ops if is_divided else ()
+            reuses, parts = arranged(
                 pool.spans,
                 () if is_symbolic else pool.spans_of(here),
                 lambda indices, pool=pool, solve=solve: pool.place(indices, solve),
                 hand_overs(pool.allocations, here, flow) if is_ordered else None,
-                on_demand=ON_DEMAND in func.attributes,
+                on_demand=[flow.step[op] for op in ops],
             )
-            yield Arena(
-                *(space, pool, plan, max(alignments), memory, left),
-                {i: (here[number], offset) for i, (number, offset) in reuses.items()},
-            )
+            places = {i: (here[number], at) for i, (number, at) in reuses.items()}
+            for members, plan in parts or [Part((), Offsets((), 0))]:
+                yield Arena(
+                    *(space, pool, members, plan, max(alignments), memory, left),
+                    places,
+                    is_on_demand=is_divided,
+                )
+                places = {}
+
+    def _may_divide(self, func: FuncOp) -> bool:
+        """Whether each memory space may have several arenas."""
+        is_single = self.arena == "alloc" and len(func.body.blocks) == 1
+        return is_single and ON_DEMAND in func.attributes and not target_memories(func)
 
     def _write(self, func: FuncOp, arena: Arena) -> None:
         """Writes an arena with constant offsets into the IR."""
@@ -259,7 +280,8 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
                 most = max(plan.peak, min(plan.peak + self.bank_slack, arena.left or 0))
                 plan = pool.spread(rest, plan, func, banks, most)
             type = MemRefType(i8, [plan.peak], NoneAttr(), arena.space)
-            _rewrite(func, type, [pool.slots[i] for i in rest], plan.offsets)
+            slots = [pool.slots[i] for i in rest]
+            _rewrite(func, type, slots, plan.offsets, arena.is_on_demand)
         for index, (output, offset) in arena.reuses.items():
             move(pool.allocations[index], output.argument, offset)
 
@@ -371,9 +393,14 @@ def _stream_order(func: FuncOp, flow: ControlFlow) -> StreamOrder | None:
 
 
 def _rewrite(
-    func: FuncOp, type: AnyMemRef, slots: Sequence[Slot], offsets: Sequence[int]
+    func: FuncOp,
+    type: AnyMemRef,
+    slots: Sequence[Slot],
+    offsets: Sequence[int],
+    is_on_demand: bool,
 ) -> None:
-    """Replaces the allocations in `slots` by views of a new arena, at `offsets`."""
+    """Replaces the allocations in `slots` by views of a new arena, at `offsets`. If
+    `is_on_demand`, the arena is allocated only while its buffers are used."""
     alignment = max(slot.alignment for slot in slots)
     arena = marked_arena(type, alignment)
     constants = _Constants(func)
@@ -390,6 +417,8 @@ def _rewrite(
             made.attributes[ALIGNMENT] = IntegerAttr(slot.alignment, i64)
         return made
 
+    if is_on_demand:
+        _allocate_while_used(func, arena, slots)
     places: dict[Allocation, list[tuple[Slot, int]]] = {}
     for slot, offset in zip(slots, offsets, strict=True):
         for allocation in slot.allocations:
@@ -412,8 +441,31 @@ def _rewrite(
             made = memref.ViewOp(source, zero, alloc.dynamic_sizes, given)
             made.attributes[BUFFER] = UnitAttr()
         replace_by(made, alloc)
-    Rewriter.insert_op(arena, InsertPoint.at_start(func.body.blocks[0]))
-    _free(func, arena, list(places))
+    if not is_on_demand:
+        Rewriter.insert_op(arena, InsertPoint.at_start(func.body.blocks[0]))
+        _free(func, arena, list(places))
+
+
+def _allocate_while_used(
+    func: FuncOp, arena: memref.AllocOp, slots: Sequence[Slot]
+) -> None:
+    """Allocates the arena before its first buffer, and frees it, instead of the
+    buffers, after the last use of any of them."""
+    block = func.body.block
+    allocations = [allocation for slot in slots for allocation in slot.allocations]
+    flow = allocations[0].references.flow
+    made = [allocation.uses.allocated for allocation in allocations]
+    used = [end - 1 for slot in slots for _, end in slot.steps]
+    first, last = (
+        block.find_ancestor_op_in_block(flow.ops[step])
+        for step in (min(made), max(*made, *used))
+    )
+    assert first is not None
+    assert last is not None
+    erase_deallocs(allocations)
+    Rewriter.insert_op(arena, InsertPoint.before(first))
+    end = InsertPoint.before(last) if last is block.last_op else InsertPoint.after(last)
+    Rewriter.insert_op(memref.DeallocOp.get(arena.memref), end)
 
 
 class _Constants:

@@ -31,7 +31,7 @@ from ..runnable import check_devices, device_of
 from .control import Control
 from .memory import ProgramMemory
 from .program import Program
-from .steps import COPIES, MemoryBlock, MemoryRange, Step, View
+from .steps import COPIES, Arena, MemoryBlock, MemoryRange, Step, View
 
 _NOTHING = np.empty(0, np.uint8)
 
@@ -96,11 +96,19 @@ class CompiledProgram(Program):
             for slot, memory in zip(signature.inputs, self.inputs, strict=True)
             if not slot.is_written
         }
+        starts: list[int] = []
+        """The number of steps before each operation."""
         try:
             for op in function.body.block.ops:
+                starts.append(len(self.steps))
                 self._add(op)
         finally:
             self.memory.free_all()
+        starts.append(len(self.steps))
+        self.arenas = [
+            Arena(arena.memory, arena.start, arena.size, (starts[first], starts[end]))
+            for arena, first, end in self.memory.allocated_arenas
+        ]
         self.results = [
             argument_of.get(value) or self.memory.views[value]
             for value in signature.holders

@@ -27,6 +27,8 @@ from ...dialects.dtypes import constant, numpy_dtype
 from ...dialects.memory import is_buffer
 from ...dialects.tgraph.base import AnyMemRef, is_static
 from ...dialects.tgraph.signature import Signature, is_number
+from ...planning.arena import solve_arena
+from ...planning.problem import Buffer, Problem
 from ..allocators import NULL, OutOfMemoryError
 from ..pool import ALIGNMENT, Pool
 from ..prepacking import Prepacked
@@ -71,6 +73,9 @@ class ProgramMemory(Memory):
         """The view of each memref, and of each scalar that is read or computed."""
         self.arenas: set[MemoryRange] = set()
         """The parts of pools that `memref.view`s take buffers from."""
+        self.allocated_arenas: list[tuple[MemoryRange, int, int]] = []
+        """The function's arenas, with the positions of the operations that allocate and
+        free them."""
         self._indices: dict[SSAValue, int] = {}
         self._globals = {
             op.sym_name.data: op for op in module.ops if isinstance(op, memref.GlobalOp)
@@ -164,27 +169,35 @@ class ProgramMemory(Memory):
         return layout_of(MemoryRange(memory, 0, size, _name(argument)), type, op)
 
     def _reserve(self, block: Block) -> None:
-        """Reserves a part of the pool's arena for each arena of the function."""
-        sizes: dict[str, int] = {}
+        """Reserves a part of the pool's memory for each arena of the function. Arenas
+        that are not allocated at the same time share bytes."""
+        by_device: dict[str, list[tuple[memref.AllocOp | memref.AllocaOp, Buffer]]] = {}
+        position = {op: number for number, op in enumerate(block.ops)}
         for op in block.ops:
             if not isinstance(op, memref.AllocOp | memref.AllocaOp):
                 continue
-            users = (use.operation for use in op.memref.uses)
+            users = [use.operation for use in op.memref.uses]
             if not any(isinstance(user, memref.ViewOp) for user in users):
                 continue
-            type = op.memref.type
-            device, size, alignment = device_of(type), size_of(type, op), _alignment(op)
-            start = -(-sizes.get(device, 0) // alignment) * alignment
-            sizes[device] = start + size
-            try:
-                self._pools[device].reserve(sizes[device], alignment)
-            except MemoryError as error:
-                message = f"the arena on {device} is too large: {error}"
-                raise NotEnoughMemoryError(message, op) from None
-            self.arena_bytes[device] = sizes[device]
+            frees = [position.get(u) for u in users if isinstance(u, memref.DeallocOp)]
+            (end,) = frees if len(frees) == 1 else (None,)
+            end = len(position) if end is None else end
+            size = size_of(op.memref.type, op)
+            span = Buffer(_name(op.memref), size, position[op], end, _alignment(op))
+            by_device.setdefault(device_of(op.memref.type), []).append((op, span))
+        for device, arenas in by_device.items():
+            plan = solve_arena(Problem([span for _, span in arenas]))
             memory = self.arena_memories[device]
-            buffer = MemoryRange(memory, start, size, _name(op.memref))
-            self.views[op.memref] = layout_of(buffer, type, op)
+            self.arena_bytes[device] = plan.peak
+            for (op, span), start in zip(arenas, plan.offsets, strict=True):
+                try:
+                    self._pools[device].reserve(plan.peak, span.alignment)
+                except MemoryError as error:
+                    message = f"the arena on {device} is too large: {error}"
+                    raise NotEnoughMemoryError(message, op) from None
+                buffer = MemoryRange(memory, start, span.size, span.id)
+                self.allocated_arenas.append((buffer, span.start, span.end))
+                self.views[op.memref] = layout_of(buffer, op.memref.type, op)
 
     def _allocate(self, op: memref.AllocOp | memref.AllocaOp) -> View:
         """A view of memory from the pool's allocator."""
@@ -251,7 +264,8 @@ class ProgramMemory(Memory):
             )
         self.arenas.add(source)
         start = source.start + offset
-        buffer = MemoryRange(source.memory, start, size, _name(op.result))
+        name = _name(op.result)
+        buffer = MemoryRange(source.memory, start, size, name, arena=source)
         return layout_of(buffer, type, op)
 
     def _argument_view(self, op: Operation) -> View:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..backends.jit.records import make
 from ..pool import ALIGNMENT, Pool, Scratch
 from .relocation import Hidden, Point, Relocations, relocated
-from .steps import MemoryBlock, Step, View
+from .steps import Arena, MemoryBlock, Step, View
 
 
 class Changes(NamedTuple):
@@ -70,6 +70,7 @@ class Program:
         """The memory of the argument for each input."""
         self.results: Sequence[MemoryBlock | View] = ()
         """The argument that holds each result; a view if it lies elsewhere."""
+        self.arenas: Sequence[Arena] = ()
         self.steps: list[Step] = []
         self._all_steps: list[Step] = []  # including those in loops and branches
         self._scratches: dict[object, Scratch] = {}
@@ -126,15 +127,14 @@ class Program:
         return bool(steps)
 
     @property
-    def moving_arenas(self) -> Mapping[MemoryBlock, int]:
-        """The arenas with their bytes, if native code alone can relocate all calls when
-        arenas or arguments move; otherwise empty."""
+    def moving_arenas(self) -> Sequence[Arena]:
+        """The arenas, if native code alone can relocate all calls when arenas or
+        arguments move; otherwise empty."""
         memory = self.memory
-        arenas = {m: memory.arena_bytes[d] for d, m in memory.arena_memories.items()}
-        every = *arenas, *memory.arguments
+        every = *memory.arena_memories.values(), *memory.arguments
         is_native = all(self.points(each) is not None for each in every)
         is_aligned = all(pool.alignment <= ALIGNMENT for pool in memory.pools)
-        return arenas if is_native and is_aligned else {}
+        return self.arenas if is_native and is_aligned else ()
 
     def follows(self, memory: MemoryBlock) -> bool:
         """Whether no calls have to be made anew when the argument `memory` moves."""
@@ -145,6 +145,17 @@ class Program:
         that has to be done when it moves; None if calls must be rebuilt or made anew.
         """
         return self._points.get(memory)
+
+    def points_in(self, arena: Arena) -> Sequence[Point]:
+        """The places that hold addresses in an arena of `moving_arenas`."""
+        first, end = arena.steps
+        return [
+            (offset - arena.start, point)
+            for step in self.steps[first:end]
+            if (relocations := self._relocations.get(step))
+            for offset, point in relocations.points.get(arena.memory, ())
+            if arena.start <= offset < arena.start + arena.size
+        ]
 
     def _moving_memories(self) -> list[MemoryBlock]:
         memories = *self.memory.arguments, *self.memory.arena_memories.values()

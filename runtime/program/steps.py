@@ -81,6 +81,8 @@ class MemoryRange:
     """The SSA name, such as `%a`; empty if the IR has none."""
     origin: int | None = None
     """The byte that view offsets are relative to, if it is not `start`."""
+    arena: "MemoryRange | None" = None
+    """The arena that it is a part of."""
 
     @property
     def stop(self) -> int:
@@ -89,6 +91,17 @@ class MemoryRange:
     @property
     def bytes(self) -> Array:
         return self.memory.bytes[self.start : self.stop]
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """A range of a pool's memory that is allocated in a half-open range of steps.
+    Arenas share bytes if they are not allocated at the same time."""
+
+    memory: MemoryBlock
+    start: int
+    size: int
+    steps: tuple[int, int]
 
 
 @dataclass(frozen=True)

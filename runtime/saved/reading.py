@@ -37,7 +37,7 @@ from ..devices.serial import Serial
 from ..pool import ALIGNMENT, Pool
 from ..prepacking import Prepacked
 from ..program.program import Memory, Program
-from ..program.steps import MemoryBlock, MemoryRange, Step, View
+from ..program.steps import Arena, MemoryBlock, MemoryRange, Step, View
 from . import names
 
 Files = Mapping[str, bytes]
@@ -91,6 +91,10 @@ def _program(files: Files) -> CallableProgram:
     program.results = [_result(slot["at"], memory.blocks) for slot in results]
     program.steps = [
         Step(lambda: [reader.call(x) for x in calls], frozenset(memory.arguments))
+    ]
+    program.arenas = [
+        Arena(block, 0, memory.arena_bytes[device], (0, 1))
+        for device, block in memory.arena_memories.items()
     ]
     arguments = Arguments(
         program,

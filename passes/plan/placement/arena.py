@@ -1,4 +1,4 @@
-"""The plan of a memory space: the buffers in its arena and in arguments' memory."""
+"""The plan of a memory space: the buffers in its arenas and in arguments' memory."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -109,27 +109,27 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """The plan of a memory space."""
+    """The plan of an arena: the only one of a memory space, or one of several
+    (`tgraph.on_demand`)."""
 
     space: Attribute
     pool: Pool
-    plan: Offsets  # of the buffers in the arena
+    members: Sequence[int]  # the numbers of the buffers in the arena
+    plan: Offsets  # of these buffers
     alignment: int  # bytes
     memory: TargetMemory | None = None  # the target's memory for the space
     left: int | None = None  # bytes of it that arguments leave
     reuses: Mapping[int, tuple[Output, int]] = field(
         default_factory=dict[int, tuple[Output, int]]
     )
-    """The argument and the offset of each buffer that lies in an argument's memory."""
+    """The argument and the offset of each buffer that lies in an argument's memory, for
+    the first arena of the memory space."""
     dynamic: tuple[SizeReader, Sequence[Allocation]] | None = None
     """The sizes, and the allocations, if offsets are computed at run time."""
+    is_on_demand: bool = False
+    """Whether it is allocated only while its buffers are used."""
 
     @property
     def fits(self) -> bool:
         """Whether the arena fits what arguments leave of the target's memory."""
         return self.left is None or self.plan.peak <= self.left
-
-    @property
-    def members(self) -> Sequence[int]:
-        """The numbers of the buffers in the arena."""
-        return [i for i in range(len(self.pool.slots)) if i not in self.reuses]

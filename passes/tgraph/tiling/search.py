@@ -83,6 +83,7 @@ class Search:
         """The tiling with the lowest peak found; None if it is not a tenth below
         `limit` bytes."""
         best = self.below(limit * 9 // 10)
+        best = best or self.below(limit * 3 // 4)  # from wider windows
         missed = 0
         for _ in range(TARGETS if best else 0):
             assert best is not None
