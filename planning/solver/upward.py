@@ -22,6 +22,8 @@ Accelerated Machine Learning", ASPLOS 2023, written from the paper.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from ..problem import Buffer, Steps
 from .kernels import Integers
 from .search import FEASIBLE, INFEASIBLE, PAUSED, UNKNOWN, PausingSearch, SearchOutcome
@@ -163,18 +165,26 @@ def _kind(buffer: Buffer) -> tuple[int, int, int | None, Sequence[Steps]]:
     return buffer.size, buffer.alignment, buffer.offset, tuple(buffer.live)
 
 
-def _overlapping(buffers: Sequence[Buffer], by_start: Sequence[int]) -> list[list[int]]:
-    """For each buffer, the indices of the buffers that are live at the same time."""
-    result: list[list[int]] = [[] for _ in buffers]
-    active: list[int] = []
-    for i in by_start:
-        active = [j for j in active if buffers[j].end > buffers[i].start]
-        for j in active:
-            if buffers[j].overlaps(buffers[i]):
-                result[i].append(j)
-                result[j].append(i)
-        active.append(i)
-    return result
+def _overlapping(
+    buffers: Sequence[Buffer], by_start: Sequence[int]
+) -> Sequence[Sequence[int]]:
+    """For each buffer, the indices of the buffers that are live at the same time, in
+    the order `by_start`."""
+    count = len(buffers)
+    rank = np.empty(count, np.int64)
+    rank[by_start] = np.arange(count)
+    lives = [(*steps, rank[i]) for i, b in enumerate(buffers) for steps in b.live]
+    starts, ends, ranks = np.array(sorted(lives), np.int64).reshape(-1, 3).T
+    # Of the live ranges after it, each overlaps those that start before its end.
+    number = np.arange(1, len(starts) + 1)
+    overlaps = np.searchsorted(starts, ends) - number
+    before = np.cumsum(overlaps) - overlaps
+    one = np.repeat(ranks, overlaps)
+    other = ranks[np.arange(len(one)) + np.repeat(number - before, overlaps)]
+    pairs = np.unique([one * count + other, other * count + one])
+    near = np.array(by_start, np.int64)[pairs % max(count, 1)]
+    first = np.searchsorted(pairs, np.arange(count + 1) * count)
+    return [near[first[r] : first[r + 1]].tolist() for r in rank]
 
 
 def _search(
