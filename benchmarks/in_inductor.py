@@ -11,6 +11,7 @@ order. Kernels are neither compiled nor run.
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 from unittest.mock import patch
@@ -36,6 +37,7 @@ def recorded() -> Generator[list[dict[str, int]]]:
     """Collects the peaks of each graph that Inductor compiles inside the context."""
     found: list[dict[str, int]] = []
 
+    @dataclass
     class Result(memory.PeakMemoryResult):
         def __post_init__(self) -> None:
             if self.method == "baseline":
