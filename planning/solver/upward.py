@@ -19,10 +19,9 @@ This is the search of Moffitt, "MiniMalloc: A Lightweight Memory Allocator for H
 Accelerated Machine Learning", ASPLOS 2023, written from the paper.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
-
-import numpy as np
 
 from ..problem import Buffer, Steps
 from .kernels import Integers
@@ -170,21 +169,17 @@ def _overlapping(
 ) -> Sequence[Sequence[int]]:
     """For each buffer, the indices of the buffers that are live at the same time, in
     the order `by_start`."""
-    count = len(buffers)
-    rank = np.empty(count, np.int64)
-    rank[by_start] = np.arange(count)
-    lives = [(*steps, rank[i]) for i, b in enumerate(buffers) for steps in b.live]
-    starts, ends, ranks = np.array(sorted(lives), np.int64).reshape(-1, 3).T
-    # Of the live ranges after it, each overlaps those that start before its end.
-    number = np.arange(1, len(starts) + 1)
-    overlaps = np.searchsorted(starts, ends) - number
-    before = np.cumsum(overlaps) - overlaps
-    one = np.repeat(ranks, overlaps)
-    other = ranks[np.arange(len(one)) + np.repeat(number - before, overlaps)]
-    pairs = np.unique([one * count + other, other * count + one])
-    near = np.array(by_start, np.int64)[pairs % max(count, 1)]
-    first = np.searchsorted(pairs, np.arange(count + 1) * count)
-    return [near[first[r] : first[r + 1]].tolist() for r in rank]
+    rank = sorted(range(len(buffers)), key=by_start.__getitem__)
+    lives = sorted((*steps, rank[i]) for i, b in enumerate(buffers) for steps in b.live)
+    starts, ends, ranks = ([live[n] for live in lives] for n in range(3))
+    near: list[set[int]] = [set() for _ in buffers]  # ranks, by rank
+    for number, one in enumerate(ranks, start=1):
+        # Of the live ranges after it, it overlaps those that start before its end.
+        others = ranks[number : bisect_left(starts, ends[number - 1])]
+        near[one].update(others)
+        for other in others:
+            near[other].add(one)
+    return [[by_start[other] for other in sorted(near[one])] for one in rank]
 
 
 def _search(
