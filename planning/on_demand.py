@@ -118,16 +118,16 @@ def worthwhile(
         buffers    a: 8 bytes, live [0, 1)      in r: provides r from the start
                    b: 8 bytes, live [3, 4)      in r: provides r one step earlier
     """
-    best, least = reuses, live_bytes(buffers, outputs, reuses)
+    best, least = reuses, _live_bytes(buffers, outputs, reuses)
     used = dict.fromkeys(reuse.output for reuse in reuses.values())
     for output in sorted(used, key=lambda index: -outputs[index].size):
         rest = {i: reuse for i, reuse in best.items() if reuse.output != output}
-        if (bytes := live_bytes(buffers, outputs, rest)) < least:
+        if (bytes := _live_bytes(buffers, outputs, rest)) < least:
             best, least = rest, bytes
-    return {} if live_bytes(buffers, outputs, {}) < least else best
+    return {} if _live_bytes(buffers, outputs, {}) < least else best
 
 
-def live_bytes(
+def _live_bytes(
     buffers: Sequence[Buffer], outputs: Sequence[Buffer], reuses: Mapping[int, Reuse]
 ) -> int:
     """The most bytes of buffers and outputs that are live at once, with these

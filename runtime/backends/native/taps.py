@@ -23,8 +23,13 @@ single row; or they copy images to another layout.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Sequence
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+)
 from itertools import chain
 from typing import ClassVar
 
@@ -186,7 +191,6 @@ class _Lowering(ABC):
             target = code.moved(out, tap, self._steps[2][d])
             self._rows([*starts, start], image, gradient, target, lanes, active)
 
-    @abstractmethod
     def _row(
         self,
         starts: Sequence[str],
@@ -197,15 +201,27 @@ class _Lowering(ABC):
         active: int,
     ) -> None:
         """A row of the window. `starts` are those of `_rows`."""
-
-    def _zeros(self, lanes: int) -> tuple[Value, Sequence[str]]:
-        """A vector of zeros, and a total for each element of a row of the window."""
         code = self._code
         zero = code.widened(code.number(0.0, self._element), lanes)
         totals = [code.slot(zero) for _ in range(self._taps[-1])]
         for total in totals:
             code.set(total, zero)
-        return zero, totals
+        with self._each_image([image, gradient]) as (image, gradient):
+            self._add(totals, zero, starts, image, gradient, lanes, active)
+        for tap, total in enumerate(totals):
+            target = code.moved(out, str(tap), self._steps[2][-1])
+            self._put(code.get(total, self._element, lanes), target, lanes, active)
+
+    @abstractmethod
+    def _each_image(
+        self, words: Sequence[str]
+    ) -> AbstractContextManager[Sequence[str]]:
+        """Around the code for each image whose products a row's totals have. Moves
+        `words`, the addresses of the image and the gradient."""
+
+    @abstractmethod
+    def _put(self, value: Value, target: str, lanes: int, active: int) -> None:
+        """Writes the total for an element of the window."""
 
     def _add(
         self,
@@ -272,24 +288,16 @@ class _Features(_Lowering):
         if whole < self._features:
             vector(str(whole), self._features - whole)
 
-    def _row(
-        self,
-        starts: Sequence[str],
-        image: str,
-        gradient: str,
-        out: str,
-        lanes: int,
-        active: int,
-    ) -> None:
+    def _each_image(
+        self, words: Sequence[str]
+    ) -> AbstractContextManager[Sequence[str]]:
+        return nullcontext(words)  # `text` has the loop
+
+    def _put(self, value: Value, target: str, lanes: int, active: int) -> None:
         code, size, dtype = self._code, self._dtype.itemsize, self._dtype
-        zero, totals = self._zeros(lanes)
-        self._add(totals, zero, starts, image, gradient, lanes, active)
-        for tap, total in enumerate(totals):
-            target = code.moved(out, str(tap), self._steps[2][-1])
-            value = code.get(total, self._element, lanes)
-            if not self._is_first:
-                value = load(code, target, size, dtype, lanes, active) + value
-            store(value, target, size, dtype, lanes, active)
+        if not self._is_first:
+            value = load(code, target, size, dtype, lanes, active) + value
+        store(value, target, size, dtype, lanes, active)
 
     def _along(
         self, image: str, gradient: str, sums: Sequence[str], lanes: int, active: int
@@ -373,27 +381,14 @@ class _Places(_Lowering):
                 x = load_lanes(code, pointer, apart * size, dtype, lanes, wanted)
                 code.set(slot, code.fma(x, factor, code.get(slot, element, lanes)))
 
-    def _row(
-        self,
-        starts: Sequence[str],
-        image: str,
-        gradient: str,
-        out: str,
-        lanes: int,
-        active: int,
-    ) -> None:
-        code = self._code
-        zero, totals = self._zeros(lanes)
+    @contextmanager
+    def _each_image(self, words: Sequence[str]) -> Generator[Sequence[str]]:
         count, *steps = self._images
-        with code.loop("0", str(count), 1) as index:
-            image, gradient = code.all_moved([image, gradient], index, steps)
-            self._add(totals, zero, starts, image, gradient, lanes, active)
-        for tap, total in enumerate(totals):
-            target = code.moved(out, str(tap), self._steps[2][-1])
-            self._put(code.get(total, self._element, lanes), target, lanes)
+        with self._code.loop("0", str(count), 1) as index:
+            yield self._code.all_moved(words, index, steps)
 
-    def _put(self, value: Value, target: str, lanes: int) -> None:
-        """Writes the sum of the lanes of a total."""
+    def _put(self, value: Value, target: str, lanes: int, active: int) -> None:
+        """Adds up the lanes of a total, and writes the sum."""
         while lanes > 1:
             lanes //= 2
             halves = (self._code.part(value, at, lanes) for at in (0, lanes))
