@@ -57,7 +57,7 @@ Does not: move views through elementwise operations, fuse concatenations or pads
 revisit groups that a small `max-depth` has cut short; a second run may fuse more.
 """
 
-from collections.abc import Hashable, Sequence, Set
+from collections.abc import Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -125,15 +125,17 @@ class TGraphFuse(OptionalPass):
             raise ValueError(f"max-depth is {self.max_depth}, expected 1 or more")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for block in tensor_blocks(op):
+        self.fuse(tensor_blocks(op))
+
+    def fuse(self, blocks: Iterable[Block]) -> None:
+        """Fuses the operations of blocks, which come after the blocks around them."""
+        found: list[Block] = []
+        for block in blocks:  # an iterator does not visit erased loops
             compare_results(block)
-        if self.mode == "none":
-            return
-        blocks: list[Block] = []
-        for block in tensor_blocks(op):  # erased loops are not visited
-            erase_unused(block)  # an unused reader would keep its operand out of groups
-            blocks.append(block)
-        for block in reversed(blocks):  # a loop's bytes depend on the groups in it
+            if self.mode != "none":
+                erase_unused(block)  # unused readers keep their operands out of groups
+                found.append(block)
+        for block in reversed(found):  # a loop's bytes depend on the groups in it
             for fused in fusions(*self.choose(block)):
                 outline(fused)
             erase_unused(block)

@@ -21,10 +21,10 @@ such programs. Values that only these operations read are computed part by part,
 Where parts overlap, elements are computed again. If a concatenation is broadcast, the
 pass broadcasts its operands instead.
 
-The pass splits groups into their operations, moves concatenations, and groups the
-program again (`tgraph-fuse`). It keeps the result only if the peak of live bytes is
-lower and the estimated time at most 2 % longer. It does nothing unless a concatenation
-or pad that could be moved is stored at the peak of a block.
+The pass looks at the blocks that store a concatenation or pad that could be moved at
+their peak. It splits their groups into operations, moves concatenations, and groups
+the operations again (`tgraph-fuse`). It keeps the result only if the peak of live bytes
+is lower and the estimated time at most 2 % longer.
 
 Needs: level 1, after tgraph-fuse, whose groups decide what is stored.
 Leaves: level 1, with the groups of tgraph-fuse.
@@ -35,7 +35,7 @@ move concatenations into loops, branches, and reductions.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -120,23 +120,27 @@ class TGraphSinkConcatenations(OptionalPass):
 
 def _lower(ctx: Context, func: FuncOp) -> None:
     """Moves concatenations of `func` if that lowers its peak."""
-    if not _is_joined_at_peak(func.body.block):
+    joined = set(_joined_at_peak(func.body.block))
+    if not joined:
         return
     before, longest = _bytes(func), (1 + MAX_SLOWDOWN) * duration(func)
     for again in (True, False):
         copy = func.clone()
-        for block in blocks_within(copy.body.block):
+        blocks = zip(*(blocks_within(f.body.block) for f in (func, copy)), strict=True)
+        others = {new for old, new in blocks if old not in joined}
+        for block in _without(others, copy):
             ungroup(block)
         module = ModuleOp([copy])
         with held_back():
             driver.run(ctx, module, _clean(), verify=False)  # groups copy broadcasts
-            for block in blocks_within(copy.body.block):
+            for block in _without(others, copy):
                 _broadcast_parts(block)
-            clusters = sunk(copy, again)
+            clusters = sunk(_without(others, copy), again)
             if not clusters:
                 return
-            passes = [*_clean(), TGraphEliminateAssigns(), TGraphFuse()]
+            passes = [*_clean(), TGraphEliminateAssigns()]
             driver.run(ctx, module, passes, verify=False)
+            TGraphFuse().fuse(_without(others, copy))
         after = _bytes(copy)
         if after < before and duration(copy) <= longest:
             func.detach_region(0)
@@ -152,6 +156,11 @@ def _lower(ctx: Context, func: FuncOp) -> None:
             return
 
 
+def _without(others: Container[Block], func: FuncOp) -> Iterator[Block]:
+    """The blocks of a function and of its loops and branches, without `others`."""
+    return (each for each in blocks_within(func.body.block) if each not in others)
+
+
 def _clean() -> Sequence[ModulePass]:
     return [CanonicalizePass(), CommonSubexpressionElimination()]
 
@@ -160,9 +169,9 @@ def _bytes(func: FuncOp) -> int:
     return sum(live_peaks(func.body.block, ALIGNMENT).values())
 
 
-def _is_joined_at_peak(block: Block) -> bool:
-    """Whether a concatenation or a pad that could be moved is stored at the peak, maybe
-    in loops and branches that reach it."""
+def _joined_at_peak(block: Block) -> Iterator[Block]:
+    """The block if it stores a concatenation or a pad that could be moved at its peak,
+    and such blocks of the loops and branches that reach the peak."""
     joins: list[tuple[int, TensorOp]] = []
     nests: list[tuple[int, Operation]] = []
     for at, op in enumerate(block.ops):
@@ -171,19 +180,18 @@ def _is_joined_at_peak(block: Block) -> bool:
         elif _is_plain(op, _JOINS) and _has_elementwise_readers(op):
             joins.append((at, op))
     if not joins and not nests:
-        return False
+        return
     liveness = Liveness(block)
     for at, op in joins:
         if buffer := liveness.buffer(op.result):
             live = liveness.profile[device_of(op.result.type)]
             if max(live) in live[at : buffer.last + 1]:
-                return True
-    return any(
-        _is_joined_at_peak(region.block)
-        for at, op in nests
-        if any(live[at] == max(live) for live in liveness.profile.values())
-        for region in op.regions
-    )
+                yield block
+                break
+    for at, op in nests:
+        if any(live[at] == max(live) for live in liveness.profile.values()):
+            for region in op.regions:
+                yield from _joined_at_peak(region.block)
 
 
 def _has_elementwise_readers(join: TensorOp) -> bool:
@@ -244,14 +252,15 @@ def _broadcast_parts(block: Block) -> None:
         Rewriter.replace_op(op, [*parts, joined])
 
 
-def sunk(func: FuncOp, again: bool) -> Sequence["_Cluster"]:
-    """Computes elementwise operations part by part. Returns the changed clusters.
+def sunk(blocks: Iterable[Block], again: bool) -> Sequence["_Cluster"]:
+    """Computes elementwise operations of blocks part by part. Returns the changed
+    clusters.
 
     again: whether elements that several parts need may be computed for each of them.
     """
     found: list[_Cluster] = []
     stuck: set[Operation] = set()  # whose clusters have too many parts
-    for block in blocks_within(func.body.block):
+    for block in blocks:
         joins = [op for op in block.ops if _is_plain(op, _JOINS)]
         if not joins:
             continue
