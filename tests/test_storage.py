@@ -36,7 +36,7 @@ from tensorplan.analysis.caching import cached_by, caching
 from tensorplan.analysis.functions import erase_unused, tensor_blocks
 from tensorplan.analysis.memory_graph import memory_graph
 from tensorplan.analysis.operations import Operations
-from tensorplan.analysis.storage import during, storage_of
+from tensorplan.analysis.storage import at_peak, during, storage_of
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import DONATED
 from tensorplan.frontends.mlir_text import parse_module
@@ -120,10 +120,16 @@ def test_prediction_equals_lower_bound_of_plan(target: str, seed: int) -> None:
     storage = storage_of_program(module)
     memory = memory_graph(storage.block, 16)
     scheduled = memory.peaks(range(len(memory.ops)))
-    live = {device: max(bytes) for device, bytes in during(storage, 16).items()}
+    bytes_during = during(storage, 16)
+    live = {device: max(bytes) for device, bytes in bytes_during.items()}
     assert {d: bytes for d, bytes in scheduled.items() if bytes} == {
         d: bytes for d, bytes in live.items() if bytes
     }
+    find = storage.block.find_ancestor_op_in_block
+    for device, inner in at_peak(storage, 16).items():
+        ops = zip((op for op, _ in storage.steps), bytes_during[device], strict=True)
+        assert set(map(find, inner)) <= {op for op, b in ops if b == live[device]}
+        assert inner
 
 
 @pytest.mark.parametrize(

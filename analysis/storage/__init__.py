@@ -5,6 +5,7 @@
     storage.steps                     the actions on memory, operation by operation
     peaks(storage, alignment)         the most bytes that are live at once, by device
     during(storage, alignment)        the most bytes that are live in each operation
+    at_peak(storage, alignment)       the operations in which the most bytes are live
     arenas(storage, **options)        the bytes of each device's arena
     at_least(storage, **options)      a lower bound of their sum, found in less time
 
@@ -36,7 +37,7 @@ from .buffers import (
     Storage,
     TensorBuffer,
 )
-from .lifetimes import during, peaks
+from .lifetimes import at_peak, during, peaks
 from .storage import storage_of
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "TensorBuffer",
     "arenas",
     "at_least",
+    "at_peak",
     "during",
     "peaks",
     "storage_of",

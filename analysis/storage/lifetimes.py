@@ -14,6 +14,7 @@ from operator import sub
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import i8
+from xdsl.ir import Operation
 
 from ...dialects.tgraph.base import (
     device_of,
@@ -116,18 +117,50 @@ def during(
     walk = _Walk(storage, workspace)
     found: dict[str | None, Sequence[int]] = {}
     for device, lives in walk.lives(alignment).items():
-        begun, ended = ([0] * (len(walk.node_of) + 1) for _ in range(2))
-        for buffer in lives.counted(reuse_outputs=reuse_outputs):
-            size = problem.round_up(buffer.size, alignment)
-            for start, end in buffer.live:
-                begun[start] += size
-                ended[end] += size
-        live = list(accumulate(map(sub, begun, ended)))
+        buffers = lives.counted(reuse_outputs=reuse_outputs)
+        live, begun = _live(buffers, alignment, len(walk.node_of))
         found[device] = [
             max(live[start:end], default=live[start] - begun[start])
             for start, end in pairwise(walk.starts)
         ]
     return found
+
+
+def at_peak(
+    storage: Storage,
+    alignment: int,
+    *,
+    reuse_outputs: bool = False,
+    workspace: Workspace | None = None,
+) -> Mapping[str | None, Sequence[Operation]]:
+    """The operations during which the most bytes are live on each device: operations of
+    the block, or of the innermost loops and branches in it. The arguments are those of
+    `during`."""
+    walk = _Walk(storage, workspace)
+    found: dict[str | None, Sequence[Operation]] = {}
+    for device, lives in walk.lives(alignment).items():
+        buffers = lives.counted(reuse_outputs=reuse_outputs)
+        live, _ = _live(buffers, alignment, len(walk.node_of))
+        most: dict[Operation, int] = {}
+        for op, bytes in zip(walk.op_of, live, strict=False):
+            if op is not None:
+                most[op] = max(most.get(op, 0), bytes)
+        peak = max(most.values(), default=0)
+        found[device] = [op for op, bytes in most.items() if bytes == peak]
+    return found
+
+
+def _live(
+    buffers: Sequence[problem.Buffer], alignment: int, steps: int
+) -> tuple[Sequence[int], Sequence[int]]:
+    """The bytes that are live at each step, and those that are not live before it."""
+    begun, ended = ([0] * (steps + 1) for _ in range(2))
+    for buffer in buffers:
+        size = problem.round_up(buffer.size, alignment)
+        for start, end in buffer.live:
+            begun[start] += size
+            ended[end] += size
+    return list(accumulate(map(sub, begun, ended))), begun
 
 
 def lifetimes(
@@ -144,6 +177,9 @@ class _Walk:
         self.nodes = [BasicBlock(0)]
         self.node_of: list[int] = []
         """The node of each step."""
+        self.op_of: list[Operation | None] = []
+        """The innermost operation of each step; None for the last step."""
+        self._op: Operation | None = None
         self._begin: dict[TensorBuffer, int] = {}
         self._accesses: dict[TensorBuffer, dict[int, bool]] = {}
         """By step: whether it writes the whole buffer and reads nothing of it."""
@@ -198,8 +234,10 @@ class _Walk:
     def _add(self, storage: Storage) -> Sequence[int]:
         """Adds the actions of a block; returns the first step of each operation."""
         starts: list[int] = []
-        for _, actions in storage.steps:
+        around = self._op
+        for op, actions in storage.steps:
             starts.append(len(self.node_of))
+            self._op = op
             for action in actions:
                 match action:
                     case Allocate(buffer):
@@ -215,10 +253,12 @@ class _Walk:
                         self._branch(action)
                     case _:
                         self._step()
+        self._op = around
         return starts
 
     def _step(self) -> int:
         self.node_of.append(len(self.nodes) - 1)
+        self.op_of.append(self._op)
         return len(self.node_of) - 1
 
     def _allocate(self, buffer: TensorBuffer) -> None:

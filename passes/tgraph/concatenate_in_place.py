@@ -22,7 +22,7 @@ Does not: look at more than the 16 largest concatenations of a function, or chan
 functions whose operations have streams.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -116,8 +116,8 @@ def _choose(
     """Returns the fewest planned bytes, and the concatenations to compute in place for
     them. `before` is the number of bytes with none in place. The marks that the search
     leaves are arbitrary."""
-    spans = _spans(func, found)
-    peaks = _peaks(func, planned_bytes)
+    spans = {op: _Span(op) for op in found}
+    peaks = planned_bytes.at_peak(func)
     if not any(
         all(any(step in span for span in spans.values()) for step in steps)
         for steps in peaks.values()
@@ -129,7 +129,7 @@ def _choose(
         _mark(found, chosen := start)
         bytes = before
         if chosen:
-            bytes, peaks = planned_bytes.of_all(func), _peaks(func, planned_bytes)
+            bytes, peaks = planned_bytes.of_all(func), planned_bytes.at_peak(func)
         for op in found if len(found) > 1 or not chosen else ():
             steps = peaks.get(device_of(op.result.type), ())
             if not all(step in spans[op] for step in steps):
@@ -137,33 +137,30 @@ def _choose(
             _mark(found, chosen ^ {op})
             if (lower := planned_bytes.within(func, bytes - 1)) is not None:
                 bytes, chosen = lower, chosen ^ {op}
-                peaks = _peaks(func, planned_bytes)
+                peaks = planned_bytes.at_peak(func)
         _mark(found, chosen)
         if bytes < least and duration(func) <= longest:
             least, best = bytes, chosen
     return least, best
 
 
-def _spans(
-    func: FuncOp, found: Sequence[ConcatenateOp]
-) -> Mapping[ConcatenateOp, range]:
-    """For each concatenation, the steps of `func` at which the live bytes depend on
-    whether its operands are computed in place: from the first operand on."""
-    block = func.body.block
-    position = {op: step for step, op in enumerate(block.ops)}
+class _Span:
+    """The operations during which the live bytes depend on whether the operands of a
+    concatenation are computed in place: from the first operand's operation on, with
+    the operations in loops and branches between."""
 
-    def step_of(op: Operation) -> int:
-        outer = block.find_ancestor_op_in_block(op)
-        assert outer is not None
-        return position[outer]
+    def __init__(self, join: ConcatenateOp):
+        assert join.parent is not None
+        self._block = join.parent
+        self._ops: set[Operation] = {join}
+        makers, op = set(_makers(join)), join.prev_op
+        while makers and op:
+            makers.discard(op)
+            self._ops.add(op)
+            op = op.prev_op
 
-    return {
-        op: range(
-            min(step_of(maker) for maker in _makers(op)),
-            step_of(op) + 1,
-        )
-        for op in found
-    }
+    def __contains__(self, op: Operation) -> bool:
+        return self._block.find_ancestor_op_in_block(op) in self._ops
 
 
 def _makers(op: ConcatenateOp) -> Iterator[Operation]:
@@ -174,17 +171,6 @@ def _makers(op: ConcatenateOp) -> Iterator[Operation]:
         for value in computed(op, index, block):
             assert isinstance(value.owner, Operation)
             yield value.owner
-
-
-def _peaks(
-    func: FuncOp, planned_bytes: PlannedBytes
-) -> Mapping[str | None, Sequence[int]]:
-    """For each device, the steps at which the most bytes are live."""
-    found: dict[str | None, Sequence[int]] = {}
-    for device, live in planned_bytes.during(func).items():
-        most = max(live)
-        found[device] = [step for step, bytes in enumerate(live) if bytes == most]
-    return found
 
 
 def _mark(found: Sequence[ConcatenateOp], chosen: frozenset[ConcatenateOp]) -> None:

@@ -29,9 +29,8 @@ concatenation, or a value that an inner loop carries, because it would have to b
 there; move inner loops and branches; or move operations out of conditions and branches.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -93,10 +92,12 @@ class TGraphHoistInvariants(OptionalPass, Placing):
         peaks = planned.peaks(func)
         most = {name: (1 + self.max_growth) * bytes for name, bytes in peaks.items()}
 
-        def try_move(move: Callable[[FuncOp], int]) -> bool:
-            """Applies `move` if the arenas have room. Returns whether it did."""
-            copy = func.clone()
-            count = move(copy)
+        def try_move(op: TensorOp | None = None) -> bool:
+            """Moves an operation, or all that can be moved, if the arenas have room.
+            Returns whether they have."""
+            copies: dict[SSAValue, SSAValue] = {}
+            copy = func.clone(copies)
+            count = _move_one(copies[op.results[0]]) if op else _move_all(copy)
             peaks = planned.peaks(copy)
             if any(bytes > most.get(name, 0) for name, bytes in peaks.items()):
                 return False
@@ -105,13 +106,15 @@ class TGraphHoistInvariants(OptionalPass, Placing):
             remark(f"operations computed before a loop: {count}", func, passed=True)
             return True
 
-        if try_move(_move_all):
+        if try_move():
             return
-        refused = 0
+        longest, refused = _longest(func), 0
         for _ in range(MOST):  # an operation takes those that it needs along
-            if refused >= len(_longest(func)):
+            if refused >= len(longest):
                 return
-            if not try_move(partial(_move_one, number=refused)):
+            if try_move(longest[refused]):
+                longest = _longest(func)
+            else:
                 refused += 1
 
 
@@ -121,10 +124,10 @@ def _loops(func: FuncOp) -> Sequence[WhileOp]:
     return [op for block in blocks for op in block.ops if isinstance(op, WhileOp)]
 
 
-def _longest(func: FuncOp) -> Sequence[tuple[WhileOp, TensorOp]]:
-    """The operations that can be moved, with their loops, by decreasing total time."""
-    found = [(loop, op) for loop in _loops(func) for op in _movable(loop)]
-    return sorted(found, key=lambda each: -time(each[1]) * repetitions(each[1]))
+def _longest(func: FuncOp) -> Sequence[TensorOp]:
+    """The operations that can be moved, by decreasing total time."""
+    found = [op for loop in _loops(func) for op in _movable(loop)]
+    return sorted(found, key=lambda op: -time(op) * repetitions(op))
 
 
 def _move_all(func: FuncOp) -> int:
@@ -137,8 +140,13 @@ def _move_all(func: FuncOp) -> int:
     return count
 
 
-def _move_one(func: FuncOp, number: int) -> int:
-    loop, op = _longest(func)[number]
+def _move_one(value: SSAValue) -> int:
+    """Moves the operation of a value, in a loop's body. Returns the number of moved
+    operations."""
+    op = value.owner
+    assert isinstance(op, TensorOp)
+    loop = op.parent_op()
+    assert isinstance(loop, WhileOp)
     _move(loop, [op])
     return 1
 

@@ -12,7 +12,7 @@ from logging import LogRecord
 from typing import Any
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ....analysis.functions import is_tensor
 from ....analysis.memory_graph import memory_graph
@@ -21,7 +21,7 @@ from ....analysis.storage import (
     Storage,
     arenas,
     at_least,
-    during,
+    at_peak,
     peaks,
     storage_of,
 )
@@ -85,12 +85,13 @@ class PlannedBytes:
         devices = {device_of(value.type): 0 for value in _tensors(block)}
         return {**devices, **arenas(storage or storage_of(block), **self._options)}
 
-    def during(self, func: FuncOp) -> Mapping[str | None, Sequence[int]]:
-        """The bytes that are live in each arena during each operation."""
+    def at_peak(self, func: FuncOp) -> Mapping[str | None, Sequence[Operation]]:
+        """The operations, also in loops and branches, during which the most bytes are
+        live in each arena."""
         storage = storage_of(func.body.block)
         if not _is_known(func):
-            return during(storage, self._placing.alignment)
-        return during(storage, **self._options)
+            return at_peak(storage, self._placing.alignment)
+        return at_peak(storage, **self._options)
 
     @cached_property
     def _options(self) -> Mapping[str, Any]:
