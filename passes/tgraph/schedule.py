@@ -35,6 +35,7 @@ because streams determine when operations run.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -52,6 +53,13 @@ from ..optional import OptionalPass
 from ..options import Packing
 from .shared.fitting import live_bytes
 from .shared.streams import has_streams
+
+
+class _Order(NamedTuple):
+    """An order of a block, as indices of the operations of its graph."""
+
+    graph: MemoryGraph
+    order: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -102,30 +110,34 @@ class TGraphSchedule(OptionalPass, Packing):
         to lower the peak of live bytes."""
         blocks = list(blocks_within(block))[::-1]
         peak = live_bytes(block, self.alignment) if len(blocks) > 1 else 0
-        graphs = [graph for inner in blocks if (graph := self._reordered(inner))]
-        if len(blocks) == 1 or not graphs:
-            return
-        # The graph of a block does not know what other blocks store.
-        if live_bytes(block, self.alignment) <= peak:
-            return
-        for graph in graphs:
-            graph.reorder(range(len(graph.ops)))
-        for inner in blocks:
-            if (graph := self._reordered(inner)) is None:
-                continue
-            if (new := live_bytes(block, self.alignment)) > peak:
-                graph.reorder(range(len(graph.ops)))
-            else:
-                peak = new
+        orders = [order for inner in blocks if (order := self._reordered(inner))]
+        if len(blocks) > 1:  # the graph of a block does not know what others store
+            self._keep(orders, block, peak)
 
-    def _reordered(self, block: Block) -> MemoryGraph | None:
-        """Reorders a block. Returns its graph, or None if the order is unchanged."""
+    def _reordered(self, block: Block) -> _Order | None:
+        """Reorders a block. Returns its order, or None if it is unchanged."""
         graph = memory_graph(block, self.alignment)
         order = _scheduled(graph, self.effort, self.max_slowdown)
         if order is None:
             return None
         graph.reorder(order)
-        return graph
+        return _Order(graph, order)
+
+    def _keep(self, orders: Sequence[_Order], block: Block, peak: int) -> int:
+        """Puts blocks within the block of a function into those of the given orders
+        that do not raise its peak of live bytes. Returns its peak."""
+        for graph, order in orders:
+            graph.reorder(order)
+        bytes = live_bytes(block, self.alignment)
+        if bytes <= peak:
+            return bytes
+        for graph, _ in orders:
+            graph.reorder(range(len(graph.ops)))
+        if len(orders) == 1:
+            return peak
+        middle = len(orders) // 2
+        peak = self._keep(orders[:middle], block, peak)
+        return self._keep(orders[middle:], block, peak)
 
 
 def _put(blocks: Sequence[Block], orders: Sequence[Sequence[Operation]]) -> None:
