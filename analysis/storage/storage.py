@@ -138,6 +138,8 @@ class _Block(Storage):
         """Own buffers with numbers, by the position after which they may be freed."""
         self._constants: dict[tuple[Attribute, AnyTensor], TensorBuffer] = {}
         self._viewed: MutableMapping[Place, None] = {}
+        self._reads: dict[Block, tuple[Operations, Mapping[SSAValue, int]]] = {}
+        """The operations and last uses in regions of branches."""
 
     def run(self, results: Sequence[TensorBuffer] = ()) -> Storage:
         """Processes the block; the terminator's operands are stored in `results`."""
@@ -686,12 +688,37 @@ class _Block(Storage):
                 and self.places[value].buffer.last <= self._at
                 and self._is_sole_whole_read(op.inputs, number, [number])
                 and all(
-                    at == [index] or (not at and _is_read_before(name, inside[index]))
+                    at == [index]
+                    or (not at and self._is_read_before(name, inside[index]))
                     for at, name, inside in zip(passed, names, results, strict=True)
                 )
             ):
                 return self.places[value].buffer
         return None
+
+    def _is_read_before(self, argument: SSAValue, result: SSAValue) -> bool:
+        """Whether a region has read `argument` for the last time when it computes
+        `result`, which it yields, in the argument's place."""
+        block = argument.owner
+        assert isinstance(block, Block)
+        if block not in self._reads:
+            operations = Operations(block)
+            self._reads[block] = operations, _last_uses(operations)
+        operations, last = self._reads[block]
+        while isinstance(result.owner, ReshapeOp):
+            result = result.owner.inputs[0]
+        if argument not in last or isinstance(result.owner, Block):
+            return True  # the terminator copies it
+        op = result.owner
+        at = operations.position[op]
+        if last[argument] != at:
+            return last[argument] < at and _is_written_at_once(op, result)
+        allowed = operations.overwritable(op)
+        return _is_written_at_once(op, result) and all(
+            index in allowed if user is op else last.get(user.results[0], -1) < at
+            for user, index in operations.uses(argument)
+            if user is op or operations.is_view(operations.position[user])
+        )
 
     def _enter(self, region: Region, inputs: Sequence[SSAValue]) -> "_Block":
         """Storage for a region whose last arguments are the values in `inputs`."""
@@ -730,29 +757,6 @@ def _start_of(value: SSAValue) -> SSAValue | None:
         return op.inputs[number] if starts else None
     found = destinations_of(op)
     return found[number].start if found else None
-
-
-def _is_read_before(argument: SSAValue, result: SSAValue) -> bool:
-    """Whether a region has read `argument` for the last time when it computes `result`,
-    which it yields, in the argument's place."""
-    block = argument.owner
-    assert isinstance(block, Block)
-    operations = Operations(block)
-    last = _last_uses(operations)
-    while isinstance(result.owner, ReshapeOp):
-        result = result.owner.inputs[0]
-    if argument not in last or isinstance(result.owner, Block):
-        return True  # the terminator copies it
-    op = result.owner
-    at = operations.position[op]
-    if last[argument] != at:
-        return last[argument] < at and _is_written_at_once(op, result)
-    allowed = operations.overwritable(op)
-    return _is_written_at_once(op, result) and all(
-        index in allowed if user is op else last.get(user.results[0], -1) < at
-        for user, index in operations.uses(argument)
-        if user is op or operations.is_view(operations.position[user])
-    )
 
 
 def _is_written_at_once(op: Operation, result: SSAValue) -> bool:

@@ -91,9 +91,13 @@ def function_of(op: HostCallbackOp, callbacks: Callbacks) -> Callable[..., Any]:
 
 def callbacks_in(op: Operation) -> Iterator[HostCallbackOp]:
     """The callbacks that an operation makes: it, or those in its regions."""
-    for inner in op.walk() if op.regions else (op,):
-        if isinstance(inner, HostCallbackOp):
-            yield inner
+    if isinstance(op, HostCallbackOp):
+        yield op
+    elif op.regions and (not isinstance(op, TensorOp) or op.has_trait(CallbackEffects)):
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.ops:
+                    yield from callbacks_in(inner)
 
 
 def has_side_effect(op: Operation) -> bool:
