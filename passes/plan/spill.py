@@ -119,7 +119,6 @@ from ...planning.arena import solve_arena
 from ...planning.problem import Steps, common
 from ...planning.scheduling.residency import (
     Choice,
-    Gap,
     ResidencyProblem,
     cheapest,
 )
@@ -128,6 +127,7 @@ from .memory import PlanMemory
 from .placement.arena import Arena
 from .spilling.exchanged import unroll
 from .spilling.forwarded import copy_apart, unite
+from .spilling.gaps import Gaps
 from .spilling.moving import Moving
 from .spilling.rewriting import Rewriting, erase_unused
 from .spilling.route import Remote, Route
@@ -320,119 +320,9 @@ class _Spilling:
     @cached_property
     def _problem(self) -> tuple[ResidencyProblem, Sequence[tuple[Moving, int]]]:
         """The problem, and for each of its gaps the resident and the position."""
-        sizes: list[int] = []
-        first: list[int] = []
-        gaps: list[Gap] = []
-        found: list[tuple[Moving, int]] = []
-        begin: dict[Moving, int] = {}  # the contents with which it enters a block
-        around: dict[Moving, tuple[Moving, int]] = {}  # the use that contains it
-        numbers: dict[tuple[Moving, int], int] = {}  # the numbers of the gaps
-        for number, each in enumerate(self.moving):
-            size, uses = each.resident.allocation.size, each.resident.uses
-            sizes.append(size)
-            out, back = (time * each.runs for time in self.route.times(size))
-            contents = begin.get(each)
-            if contents is None or (each.loop is not None and each.loop.writes):
-                first.append(out)
-                contents = len(first) - 1
-            for use, inside in enumerate(each.inside):
-                around.update(dict.fromkeys(inside, (each, use)))
-            if each.loop is not None:
-                first.append(self._of_wrapping(each, *around[each]))
-            if each.is_forwarded:
-                first.append(self._of_forwarding(each))
-            wrapping = len(first) - 1
-            for gap in range(len(each.away)):
-                if gap:
-                    begin.update(dict.fromkeys(each.inside[gap - 1], contents))
-                    is_begun = gap == 1 and each.resident.is_own
-                    if uses[gap - 1].writes and not is_begun:
-                        first.append(out)
-                        contents = len(first) - 1
-                if gap in each.joined or not each.may_leave(gap):
-                    continue
-                earlier, later = range(0), range(gap, gap)
-                if gap:
-                    earlier = each.sharing(gap - 1)
-                if gap < len(uses):
-                    later = each.sharing(gap)
-                before, after = map(each.remotely, (earlier, later))
-                start, end = each.steps(gap)
-                wraps = each.may_wrap and gap in (0, len(uses))
-                cost, what = (0, wrapping) if wraps else (back, contents)
-                is_between = later.stop in each.gaps
-                saving = 0
-                if after and (is_between or not wraps):
-                    saved = self.route.saved(after, size, is_stored=is_between)
-                    saving = saved * each.runs
-                if not is_between:
-                    cost, saving = cost - saving, 0
-                if before and earlier.start not in each.gaps and not wraps:
-                    cost -= self.route.saved_out(before, size) * each.runs
-                numbers[each, gap] = len(gaps)
-                gaps.append(
-                    Gap(
-                        *(number, start, end, cost, what),
-                        direct=(each.steps_away(earlier), each.steps_away(later)),
-                        staged=(
-                            before.bytes if before else 0,
-                            after.bytes if after else 0,
-                        ),
-                        saving=saving,
-                    )
-                )
-                found.append((each, gap))
-        forwarded: dict[int, list[int]] = {}  # by buffer: the gaps at block ends
-        for each in self.own:
-            if each.is_forwarded:
-                ends = [numbers[each, gap] for gap in each.ends]
-                forwarded.setdefault(each.buffer, []).extend(ends)
-        for together in forwarded.values():
-            for number in together:
-                others = [other for other in together if other != number]
-                gaps[number] = replace(gaps[number], needs=others)
-        for outer in self.moving:  # nested residents come after outer ones
-            for use, inside in enumerate(outer.inside):
-                ends = [
-                    numbers[each, gap]
-                    for each in inside
-                    for gap in each.ends
-                    if each.loop is not None
-                ]
-                needs = list(ends)
-                for gap in outer.around(use) if ends else ():
-                    needs += [number := numbers[outer, gap], *gaps[number].needs]
-                for number in ends:
-                    others = [other for other in needs if other != number]
-                    gaps[number] = replace(gaps[number], needs=sorted({*others}))
-        live = self._live()
-        return ResidencyProblem(live, self.capacity, sizes, first, gaps), found
-
-    def _of_wrapping(self, each: Moving, outer: Moving, use: int) -> int:
-        """The cost of being away between iterations: each one copies back, and copies
-        out if the loop writes. If the contents can be away before the loop, its first
-        copy back is already paid there, and likewise its last copy out after it."""
-        assert each.loop is not None
-        resident = each.resident
-        out, back = self.route.times(resident.allocation.size)
-        copies_in = each.runs * resident.enters
-        copies_out = each.runs * (resident.leaves and each.loop.writes)
-        if copies_in and use in outer.gaps:
-            copies_in -= outer.runs
-        if copies_out and use + 1 in outer.gaps:
-            copies_out -= outer.runs
-        return max(copies_in * back + copies_out * out, 0)
-
-    def _of_forwarding(self, each: Moving) -> int:
-        """The cost of being away between blocks: each run of the block copies back, if
-        it uses contents that enter, and out, if it writes contents that leave."""
-        resident = each.resident
-        out, back = self.route.times(resident.allocation.size)
-        copies_in = each.runs * (resident.enters and bool(resident.uses))
-        copies_out = each.runs * (
-            resident.leaves and any(use.writes for use in resident.uses)
-        )
-        return copies_in * back + copies_out * out
+        gaps = Gaps(self.moving, self.route)
+        given = self._live(), self.capacity, gaps.sizes, gaps.first, gaps.found
+        return ResidencyProblem(*given), gaps.places
 
     def _live(self) -> list[int]:
         """The bytes that are live in each step."""
