@@ -743,11 +743,13 @@ SORT = """
 !k = memref<KIMxX>
 !i = memref<DIMxi32>
 !j = memref<KIMxi32>
-func.func @main(%x: !x, %y: !i, %n: !i, %v: !k, %w: !j, %m: !j) {
-  tgraph.sort %x, %y, %n outs(%v, %w, %m) {count = COUNT : i64, dimension = AXIS : i64}
-      : (!x, !i, !i) -> (!k, !j, !j) {
+!p = memref<KIMxP>
+func.func @main(%x: !x, %y: !i, %n: !i, %v: !k, %w: !j, %m: !j, %q: !p) {
+  tgraph.sort %x, %y, %n outs(%v, %w, %m, %q)
+      {count = COUNT : i64, dimension = AXIS : i64, positions = array<i64: 3>}
+      : (!x, !i, !i) -> (!k, !j, !j, !p) {
   ^bb0(%a: tensor<X>, %b: tensor<X>, %c: tensor<i32>, %d: tensor<i32>,
-       %i: tensor<i32>, %j: tensor<i32>):
+       %i: tensor<i32>, %j: tensor<i32>, %k: tensor<P>, %l: tensor<P>):
     %0 = tgraph.compare %a, %b {direction = "WAY"}
         : (tensor<X>, tensor<X>) -> tensor<i1>
     %1 = tgraph.compare %a, %b {direction = "EQ"}
@@ -756,15 +758,25 @@ func.func @main(%x: !x, %y: !i, %n: !i, %v: !k, %w: !j, %m: !j) {
         : (tensor<i32>, tensor<i32>) -> tensor<i1>
     %3 = tgraph.and %1, %2 : (tensor<i1>, tensor<i1>) -> tensor<i1>
     %4 = tgraph.or %0, %3 : (tensor<i1>, tensor<i1>) -> tensor<i1>
+    PLACES
     tgraph.yield %KEYS : tensor<i1>
   }
   func.return
 }"""
 
+FIRST = """
+    %5 = tgraph.constant<48 : P> : tensor<P>
+    %6 = tgraph.compare %k, %5 {direction = "EQ"}
+        : (tensor<P>, tensor<P>) -> tensor<i1>
+    %7 = tgraph.compare %l, %5 {direction = "NE"}
+        : (tensor<P>, tensor<P>) -> tensor<i1>
+    %8 = tgraph.and %6, %7 : tensor<i1>
+"""
+SORTED = ["float32", "float64", "bfloat16", "int32", "uint8"]
 
-@pytest.mark.parametrize("keys", [1, 2])
+
+@pytest.mark.parametrize(("keys", "dtype"), [*product([1, 2], SORTED), (0, "float32")])
 @pytest.mark.parametrize("direction", ["LT", "GT"])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32", "uint8"])
 @pytest.mark.parametrize(
     ("size", "axis", "count"),
     [
@@ -789,13 +801,19 @@ def test_sorts(
     axis: int,
     count: int,
 ) -> None:
-    """Sorts are stable: many elements are equal, and the third operand numbers them."""
+    """Sorts are stable: many elements are equal, and the third operand numbers them.
+    The last result has positions along the column; with 0 keys, position 48 comes
+    first."""
     rng = np.random.default_rng(0)
     shape = [3, size, 4]
     kept = [count if d == axis else n for d, n in enumerate(shape)]
     words = {"COUNT": count, "AXIS": axis, "WAY": direction, "X": TYPES[dtype]}
     words |= {"DIM": "x".join(map(str, shape)), "KIM": "x".join(map(str, kept))}
-    text = SORT.replace("%KEYS", "%0" if keys == 1 else "%4")
+    types = [np.int64, np.int32, np.float32] if keys else [np.int64, np.int32]
+    positions = np.dtype(types[(keys + count) % len(types)])
+    words["P"] = TYPES[positions.name]
+    text = SORT.replace("PLACES", "" if keys else FIRST)
+    text = text.replace("%KEYS", ["%8", "%0", "%4"][keys])
     for word, value in words.items():
         text = text.replace(word, str(value))
     module = Parser(tensorplan.context(), text).parse_module()
@@ -803,12 +821,16 @@ def test_sorts(
     x = rng.integers(0, 50, shape).astype(numbers(rng, [], dtype).dtype)
     y = rng.integers(0, 4, shape).astype(np.int32)
     inputs = [x, y, np.arange(x.size, dtype=np.int32).reshape(shape)]
-    key = x.astype(float) * (1 if direction == "LT" else -1) + (keys - 1) * y / 4
+    sign = 1 if direction == "LT" else -1
+    key = x.astype(float) * sign + (keys - 1) * y / 4
+    if not keys:
+        key = np.indices(shape)[axis] != 48
     order = np.argsort(key, axis, "stable").take(range(count), axis)
     want = [np.take_along_axis(z, order, axis) for z in inputs]
+    want.append(order.astype(positions))
 
     def check(compiled: Callable[..., Sequence[Call] | None]) -> None:
-        got = [np.empty(kept, z.dtype) for z in inputs]
+        got = [np.empty(kept, z.dtype) for z in want]
         calls = compiled(op, inputs, got, Scratch("cpu:0"))
         assert calls is not None
         for function, arguments in calls:

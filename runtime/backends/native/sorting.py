@@ -36,7 +36,8 @@ All elements of other columns are sorted by merging, bottom up:
             pairs of runs are merged into another buffer, without branches
         the first `count` elements are copied to the result
 
-Equal elements never pass each other. If elements are compared by a key, NumPy
+Positions of integer types are the indices of the loops, and lie in no array. Equal
+elements never pass each other. If elements are compared by a key, NumPy
 (numpy/bodies.py) sorts columns that are long enough to outweigh its start-up time.
 """
 
@@ -53,13 +54,13 @@ from ....dialects.tgraph.formulas import NoForm
 from ....dialects.tgraph.structure import yielded
 from ...calls import Call
 from ...pool import Scratch
-from ..arrays import with_positions
+from ..arrays import broadcast_in_dim, with_positions
 from ..jit import llvm
 from ..jit.records import ArrayRecord
 from ..numpy.bodies import key_of
 from .bodies import on_elements
 from .code import BITS, LlvmFunction, Value
-from .elements import load, register_type, store
+from .elements import load, multiples, register_type, store
 from .graphs import NoLoopNest
 from .math import any_lane
 from .nests import VECTOR, merged
@@ -91,6 +92,9 @@ def calls_of(
     """Raises `NoLoopNest` if NumPy should sort."""
     axis = op.dimension.value.data
     inputs = with_positions(op, inputs)
+    for number in _counted(op, inputs):  # code does not read this element
+        one: Array = np.zeros((), inputs[number].dtype)
+        inputs[number] = broadcast_in_dim(one, (), inputs[number].shape)
     size, count = inputs[0].shape[axis], outs[0].shape[axis]
     if size < 2 or not outs[0].size:
         raise NoLoopNest
@@ -134,8 +138,16 @@ def fastest(
 
 Side: TypeAlias = Sequence[tuple[str, Array]]
 """The addresses of columns, results or buffers, with arrays of the same element types;
-columns, results and buffers are along the last dimension.
+columns, results and buffers are along the last dimension. Each element of a column at
+`POSITIONS` is its position.
 """
+
+POSITIONS = ""
+
+
+def _counted(op: SortOp, columns: Sequence[Array]) -> list[int]:
+    """The numbers of the columns of positions that lie in no array."""
+    return [n for n in op.numbered if columns[n].dtype.kind in "iu"]
 
 
 class _Sort:
@@ -150,6 +162,7 @@ class _Sort:
         self._arrays = arrays
         self._inputs = len(arrays) // 2
         self._size, self._count = (arrays[n].shape[-1] for n in (0, self._inputs))
+        self._counted = _counted(op, arrays)
         self._key = key_of(op)
         if self._key is not None:
             type = tensor_type_of(self._key[0].type).element_type
@@ -163,6 +176,8 @@ class _Sort:
         loops = merged(shape, range(len(shape)), list(zip(*strides, strict=True)))
         with self._code.nest(loops, pointers) as moved:
             columns = list(zip(moved, self._arrays, strict=True))
+            for number in self._counted:
+                columns[number] = POSITIONS, self._arrays[number]
             self._column(columns[: self._inputs], columns[self._inputs :])
         return self._code.function()
 
@@ -199,10 +214,20 @@ class _Sort:
     def _taken(self, side: Side, place: str, lanes: int) -> list[Value]:
         code, taken = self._code, list[Value]()
         for pointer, array in side:
+            if pointer == POSITIONS:
+                taken.append(self._position(place, array, lanes))
+                continue
             step = array.strides[-1]
             at = code.moved(pointer, place, step)
             taken.append(load(code, at, step, array.dtype, lanes, lanes))
         return taken
+
+    def _position(self, place: str, array: Array, lanes: int) -> Value:
+        """The numbers from `place` on, as elements of `array`."""
+        element = register_type(array.dtype)
+        assert element is not None
+        numbers = Value(self._code, place, "i64", 1) + multiples(self._code, 1, lanes)
+        return numbers if element == "i64" else numbers.cast("trunc", element)
 
     def _put(self, side: Side, place: str, values: Sequence[Value]) -> None:
         for value, (pointer, array) in zip(values, side, strict=True):
@@ -244,7 +269,10 @@ class Together(_Sort):
 
         def taken(place: str) -> list[Value]:
             found: list[Value] = []
-            for pointer, step, x in all[: self._inputs]:
+            for number, (pointer, step, x) in enumerate(all[: self._inputs]):
+                if number in self._counted:
+                    found.append(code.widened(self._position(place, x, 1), lanes))
+                    continue
                 at = code.moved(pointer, place, x.strides[-1])
                 one = load(code, at, step, x.dtype, lanes, active)
                 found.append(code.widened(one, lanes))
