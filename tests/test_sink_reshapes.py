@@ -255,6 +255,39 @@ func.func @main(%x: tensor<2x3x4xf32>, %y: tensor<2x12x4xf32>) -> {tensor(kept)}
     assert str(run(module, TGraphSinkReshapes())).count("tgraph.reshape %y") == 1
 
 
+@pytest.mark.parametrize("at", [1, 2], ids=["groups outside", "groups inside"])
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("heads", [2, 1])
+def test_repeated_batches_of_a_product_are_not_stored(
+    at: int, side: int, heads: int
+) -> None:
+    """Queries share keys in groups, as in grouped-query attention. The repeated operand
+    is the first or the second one."""
+    shared, whole = tensor([2, heads, 5, 4]), tensor([2, 3 * heads, 5, 4])
+    apart = tensor([*[2, heads][:at], 3, *[2, heads][at:], 5, 4])
+    kept = ", ".join(str(d) for d in range(5) if d != at)
+    operands = ("%r, %q", "%q, %r")[side]
+    module = parse(f"""
+func.func @main(%q: {whole}, %k: {shared}) -> {tensor([2, 3 * heads, 5, 5])} {{
+  %b = tgraph.broadcast_in_dim %k {{broadcast_dimensions = array<i64: {kept}>}}
+     : ({shared}) -> {apart}
+  %r = tgraph.reshape %b : ({apart}) -> {whole}
+  %s = tgraph.dot_general {operands} {{lhs_batching_dimensions = array<i64: 0, 1>,
+    rhs_batching_dimensions = array<i64: 0, 1>, lhs_contracting_dimensions =
+    array<i64: 3>, rhs_contracting_dimensions = array<i64: 3>}}
+     : ({whole}, {whole}) -> {tensor([2, 3 * heads, 5, 5])}
+  func.return %s : {tensor([2, 3 * heads, 5, 5])}
+}}""")
+    values = inputs(module)
+    (want,) = run_reference(module, values)
+    (got,) = run_reference(run(module, TGraphSinkReshapes()), values)
+    np.testing.assert_array_equal(got, want)
+    planned = tensorplan.plan(module)
+    assert not tensorplan.report(planned)["pools"]
+    (got,) = tensorplan.compile(planned)(*values)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
 def test_stacked_values_are_added_separately() -> None:
     """Sines and cosines of angles are interleaved, as in positional encodings."""
     module = parse("""

@@ -61,6 +61,18 @@ would be a copy. The dimensions stay separate until after the operations:
     %2 = tgraph.add %0, %1 : tensor<8x2x4xf32>
     %3 = tgraph.reshape %2 : (tensor<8x2x4xf32>) -> tensor<16x4xf32>
 
+So does a batch dimension of a product. Attention whose queries share keys in groups
+then reads each key where it lies:
+
+    %0 = tgraph.broadcast_in_dim %k {...} : (tensor<2x8x4xf32>) -> tensor<2x3x8x4xf32>
+    %1 = tgraph.reshape %0 : (tensor<2x3x8x4xf32>) -> tensor<6x8x4xf32>
+    %2 = tgraph.dot_general %q, %1 {...} : ... -> tensor<6x8x8xf32>
+
+    %0 = tgraph.broadcast_in_dim %k {...} : (tensor<2x8x4xf32>) -> tensor<2x3x8x4xf32>
+    %1 = tgraph.reshape %q : (tensor<6x8x4xf32>) -> tensor<2x3x8x4xf32>
+    %2 = tgraph.dot_general %1, %0 {...} : ... -> tensor<2x3x8x8xf32>
+    %3 = tgraph.reshape %2 : (tensor<2x3x8x8xf32>) -> tensor<6x8x8xf32>
+
 Reductions of dimensions that are whole in both shapes are computed before the reshape,
 too. Stacked values whose stack dimension is merged with another one, such as
 alternating sines and cosines, also stay separate.
@@ -149,7 +161,8 @@ class TGraphSinkReshapes(OptionalPass):
                 elif isinstance(inner, ReduceOp) and not inner.outs:
                     _reduce_first(inner)
                 elif isinstance(inner, DotGeneralOp) and not inner.outs:
-                    _keep_rows_apart(inner)
+                    if not _split_batch(inner):
+                        _keep_rows_apart(inner)
                 elif isinstance(inner, ConcatenateOp):
                     views = _stacked(inner)
                     if len(views) < 2 or not _compute_stacked(views):
@@ -265,6 +278,74 @@ def _keep_rows_apart(op: DotGeneralOp) -> None:
     result = ReshapeOp([new.result], result_types=(op.result.type,))
     result.location = op.location
     Rewriter.replace_op(op, [*made, new, result])
+
+
+def _split_batch(op: DotGeneralOp) -> bool:
+    """Splits a batch dimension that an operand merges from a dimension and repetitions
+    of it. Returns whether there is one."""
+    for value, batch in zip(op.inputs, op.batching, strict=True):
+        for place, dim in enumerate(batch):
+            if sizes := _merged_with_repetitions(value, dim):
+                _split(op, place, sizes)
+                return True
+    return False
+
+
+def _merged_with_repetitions(value: SSAValue, dim: int) -> Shape:
+    """The sizes of the dimensions that a reshape merges into dimension `dim` of
+    `value`, if one of them is repeated and they are merged into no other; else none."""
+    merge = value.owner
+    if not isinstance(merge, ReshapeOp) or merge.outs or not _joins_repeated(merge):
+        return ()
+    wide = merge.inputs[0].owner
+    assert isinstance(wide, BroadcastInDimOp)
+    given, whole, shape = map(value_shape, (wide.inputs[0], wide.result, value))
+    dims = zip(wide.broadcast_dimensions.get_values(), given, strict=True)
+    own = {d for d, size in dims if size > 1}
+    for old, new in matching(whole, shape):
+        merged = [d for d in old if whole[d] > 1]
+        if dim in new and not own.issuperset(merged):
+            is_alone = all(d == dim or shape[d] == 1 for d in new)
+            return [whole[d] for d in merged] if is_alone and len(merged) > 1 else ()
+    return ()
+
+
+def _split(op: DotGeneralOp, place: int, sizes: Shape) -> None:
+    """Splits the batch dimension in `place` into dimensions of `sizes`."""
+    more = len(sizes) - 1
+
+    def split(shape: Shape, dim: int) -> Shape:
+        return [*shape[:dim], *sizes, *shape[dim + 1 :]]
+
+    def moved(dims: Sequence[int], dim: int) -> list[int]:
+        return [d + more * (d > dim) for d in dims]
+
+    views: list[ReshapeOp] = []
+    properties = {**op.properties}
+    sides = zip(("lhs", "rhs"), op.inputs, op.batching, op.contracting, strict=True)
+    for side, value, batch, summed in sides:
+        dim, type = batch[place], tensor_type_of(value.type)
+        parts = with_shape(type, split(shape_of(type), dim))
+        views.append(ReshapeOp([value], result_types=(parts,)))
+        dims = moved(batch, dim)
+        dims[place : place + 1] = range(dim, dim + more + 1)
+        properties[f"{side}_batching_dimensions"] = ints(dims)
+        properties[f"{side}_contracting_dimensions"] = ints(moved(summed, dim))
+    whole = tensor_type_of(op.result.type)
+    new = DotGeneralOp.create(
+        operands=[view.results[0] for view in views],
+        result_types=[with_shape(whole, split(shape_of(whole), place))],
+        properties=properties,
+        attributes=op.attributes,
+        location=op.location,
+    )
+    new.result.name_hint = op.result.name_hint
+    result = ReshapeOp([new.result], result_types=(whole,))
+    for view in (*views, result):
+        view.location = op.location
+    Rewriter.replace_op(op, [*views, new, result])
+    for view in views:
+        _erase_if_inverse(view)
 
 
 FEW = 8
@@ -485,10 +566,13 @@ def _is_plain(reshape: ReshapeOp) -> bool:
 def _may_be_reshaped(op: ElementwiseOp, shape: Shape) -> bool:
     """Whether a reshape from `shape` after `op` prevents no fusion."""
     readers = {use.operation for use in op.result.uses}
-    if any(isinstance(reader, ElementwiseOp | ReduceOp) for reader in readers):
-        if len(readers) > 1:
-            return False
-        (reader,) = readers
-        return not isinstance(reader, ReduceOp) or _reduced(reader, shape) is not None
+    moved = {r for r in readers if isinstance(r, ElementwiseOp | ReduceOp)}
+    if len(readers) > 1 and moved and moved != readers:
+        return False
     ends = ViewOp, ReturnOp, DynamicUpdateSliceOp, *CONTRACTIONS
-    return all(isinstance(reader, ends) for reader in readers)
+    return all(
+        _reduced(reader, shape) is not None
+        if isinstance(reader, ReduceOp)
+        else isinstance(reader, (ElementwiseOp, *ends))
+        for reader in readers
+    )
