@@ -235,14 +235,17 @@ def test_ten_thousand_buffers() -> None:
     assert plan.seconds < 10
 
 
-@needs_numba
-def test_compiled_skyline_gives_the_same_plans(monkeypatch: pytest.MonkeyPatch) -> None:
-    [part] = parts_of(
-        *zip(*(((b.start, b.end), b.size) for b in training(300)), strict=True)
-    )
-    plain = next(skyline_plans(part))
-    monkeypatch.setattr("tensorplan.planning.solver.skyline.pays", lambda *_: True)
-    assert next(skyline_plans(part)) == plain
+@pytest.mark.parametrize("is_fast", [False, pytest.param(True, marks=needs_numba)])
+def test_skylines_with_a_tree_and_with_sets_are_equal(
+    monkeypatch: pytest.MonkeyPatch, is_fast: bool
+) -> None:
+    buffers = [*training(100), *rectangle(3, 60, 60, 1000)]
+    [part] = parts_of([(b.start, b.end) for b in buffers], [b.size for b in buffers])
+    with_sets = list(skyline_plans(part))
+    skyline = "tensorplan.planning.solver.skyline"
+    monkeypatch.setattr(f"{skyline}._SETS", 0)
+    monkeypatch.setattr(f"{skyline}.pays", lambda *_: is_fast)
+    assert list(skyline_plans(part)) == with_sets
 
 
 @needs_numba

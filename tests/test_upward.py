@@ -63,6 +63,18 @@ def test_auto_proves_plans_of_any_kind(buffers: list[Buffer]) -> None:
     assert plan.peak == minimum(buffers)
 
 
+def test_padding_counts_while_it_searches() -> None:
+    """Six buffers fill their blocks of 64 bytes in part, and one of them fits nowhere
+    in two live ranges: this is proved after some thousand sections, not 26,000."""
+    rows = (4, 2, 40), (68, 8, 40), (1, 11, 13), (8, 19, 26), (8, 21, 26)
+    rows = *rows, (16, 25, 38), (4, 32, 35)
+    buffers = [Buffer("", *row, 64) for row in rows]
+    buffers.append(Buffer("", 8, 6, 40, 64, [(22, 37)]))
+    search = UpwardSearch(buffers)
+    assert search.fit(387, range(8), 10_000).status == INFEASIBLE
+    assert search.fit(388, range(8), 10_000).status == FEASIBLE
+
+
 def test_irregular_problems_spend_little_of_the_budget() -> None:
     """Without numba, an unproved problem takes seconds, not minutes."""
     chance = random.Random(2)

@@ -8,7 +8,7 @@ import argparse
 import platform
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ..support.choices import one_of, suggest
@@ -50,6 +50,8 @@ class Parser(argparse.ArgumentParser):
             f"{epilog}\n{EXIT_CODES}" if epilog else EXIT_CODES,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        self.register("type", int, integer)
+        self.register("type", float, number)
         self.stray = stray
         self.words: Sequence[str] = ()
         self.add_argument(
@@ -143,6 +145,22 @@ class _Completion(argparse.Action):
         parser.exit()
 
 
+def integer(text: str) -> int:
+    """An argparse `type` in place of `int`, whose error says what is allowed."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected an integer") from None
+
+
+def number(text: str) -> float:
+    """An argparse `type` in place of `float`, whose error says what is allowed."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected a number") from None
+
+
 def byte_count(text: str) -> int:
     """A number of bytes from text such as `4096` or `64MiB`; an argparse `type`."""
     from ..support.byte_sizes import parse_size
@@ -157,12 +175,13 @@ def byte_count(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error).removeprefix("size is ")) from None
 
 
-def seconds(text: str) -> float:
-    """A nonnegative number of seconds; an argparse `type`."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not number >= 0:
-        raise argparse.ArgumentTypeError(f"{text!r}, expected 0 or more")
-    return number
+def at_least(least: int, kind: Callable[[str], float]) -> Callable[[str], float]:
+    """An argparse `type`: an `integer` or a `number` of at least `least`."""
+
+    def bounded(text: str) -> float:
+        value = kind(text)
+        if not value >= least:
+            raise argparse.ArgumentTypeError(f"{text}, expected {least} or more")
+        return value
+
+    return bounded

@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from .arguments import FILE, Parser, seconds
+from .arguments import FILE, Parser, at_least, number
 from .common import check_outputs, check_program, guard, parse_sizes
 
 _DESCRIPTION = """\
@@ -139,7 +139,7 @@ def _add_analysis(parser: Parser) -> None:
     )
     group.add_argument(
         "--explain-limit",
-        type=seconds,
+        type=at_least(0, number),
         default=60.0,
         metavar="SECONDS",
         help="limit the CPU time of --explain (default: 60)",

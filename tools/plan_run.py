@@ -7,9 +7,9 @@ reuse, and their number; see `plan-run --help`. This file only parses the comman
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from .arguments import FILE, Parser
+from .arguments import FILE, Parser, at_least, integer, number
 from .common import check_inputs, check_outputs, check_program, guard, parse_sizes
 from .plan_arguments import add_plan_options
 
@@ -37,7 +37,7 @@ def make_parser() -> Parser:
     given.add_argument("--inputs", metavar="IN.npz", help="read the inputs from a file")
     given.add_argument(
         "--seed",
-        type=_at_least(0, int),
+        type=at_least(0, integer),
         default=0,
         metavar="N",
         help="seed for random inputs (default: 0): floats from a normal distribution "
@@ -61,7 +61,7 @@ def make_parser() -> Parser:
     )
     data.add_argument(
         "--rtol",
-        type=_at_least(0, float),
+        type=at_least(0, number),
         default=2e-4,
         metavar="R",
         help="tolerance relative to the largest magnitude of each expected output "
@@ -69,7 +69,7 @@ def make_parser() -> Parser:
     )
     data.add_argument(
         "--atol",
-        type=_at_least(0, float),
+        type=at_least(0, number),
         default=1e-8,
         metavar="A",
         help="additional absolute tolerance (default: %(default)s)",
@@ -90,7 +90,7 @@ def make_parser() -> Parser:
     )
     how.add_argument(
         "--steps",
-        type=_at_least(1, int),
+        type=at_least(1, integer),
         default=1,
         metavar="K",
         help="run K times; each run starts with the variables of the previous one",
@@ -113,7 +113,7 @@ def make_parser() -> Parser:
     )
     how.add_argument(
         "--processes",
-        type=_at_least(1, int),
+        type=at_least(1, integer),
         metavar="N",
         help="distribute the devices over N processes, started by mpiexec",
     )
@@ -160,17 +160,6 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
                 "for any device)"
             )
     return options
-
-
-def _at_least(least: int, kind: type[int] | type[float]) -> Callable[[str], float]:
-    def number(text: str) -> float:
-        value = kind(text)
-        if not value >= least:
-            raise argparse.ArgumentTypeError(f"{text}, expected {least} or more")
-        return value
-
-    number.__name__ = kind.__name__  # argparse prints this name in errors
-    return number
 
 
 def main(args: Sequence[str] | None = None) -> int:

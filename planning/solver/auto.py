@@ -106,6 +106,7 @@ _DOUBT = 0.1  # `doubt` of `Boxes`: random, from this to ten times as much
 
 _STEPS = 32  # a step of a descent is 1/32 of the way from the peak to the lower bound
 _COMPARABLE = 2000  # the most buffers for `UpwardSearch`, which compares all pairs
+_UPWARD_WORK = 10_000  # of each try of `UpwardSearch`, at least: 10 ms of plain Python
 _FRACTIONS = (0.0, 0.25, 0.5, 0.75, 0.95)  # of the gap: which capacities to try
 
 
@@ -551,7 +552,7 @@ def _upwards(
     buffers: Sequence[Buffer], bounds: _Bounds, seed: int, budget: SearchBudget
 ) -> _Search:
     search = UpwardSearch(buffers)
-    limit = 100 * len(buffers)
+    limit = max(100 * len(buffers), _UPWARD_WORK)
     measures = orders.measures_of_any(buffers)
     yield from _branch_and_bound(bounds, [[search.fit]], measures, limit, seed, budget)
 

@@ -11,6 +11,7 @@ that is too small.
 """
 
 from collections.abc import Callable, Sequence
+from math import isqrt
 from typing import Any, NamedTuple
 
 from .. import deadline
@@ -29,7 +30,7 @@ GAP_WORK = 300
 
 _SURE = 1000  # buffers before the first deadline check: some hundredths of a second
 _CHUNK = 20_000  # buffers that a compiled kernel places between two checks
-_WORK = 1500  # steps of plain Python, per buffer
+_WORK, _ROOT_WORK = 100, 8  # steps of plain Python, per buffer: `_work_of`
 
 
 class _Lives(NamedTuple):
@@ -65,7 +66,7 @@ class Gaps:
         """`orders` is the expected number of plans; with many, compiling pays."""
         self._buffers = buffers
         reach = [b.size + b.alignment + (b.offset or 0) for b in buffers]
-        self._fast = fast = pays(_WORK * len(buffers) * orders, reach, _place)
+        self._fast = fast = pays(_work_of(len(buffers)) * orders, reach, _place)
         at, first, end, sections = live_ranges_of(buffers)
         columns = (
             at,
@@ -141,6 +142,12 @@ class Gaps:
             done += chunk
             chunk = _CHUNK if fast else _SURE
         return plain(found)
+
+
+def _work_of(count: int) -> int:
+    """The steps of plain Python that placing `count` buffers takes: a buffer meets more
+    sets, with more ranges, the more buffers there are."""
+    return (_WORK + _ROOT_WORK * isqrt(count)) * count
 
 
 def stack(

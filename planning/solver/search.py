@@ -156,7 +156,8 @@ class PausingSearch:
         )
         status, work = PAUSED, 0
         while status == PAUSED and not deadline.passed():
-            steps = int(self._seconds / STEP)
+            # A search that is not over takes about as long again as it took so far.
+            steps = int(2 * self._seconds / STEP)
             if not self._is_fast and pays(steps, self._sizes, kernel):
                 self._is_fast = True
                 kernel = compiled(self._kernel, *self._helpers)

@@ -7,13 +7,18 @@ wall. Offsets are therefore assigned in ascending order, as in the best-fit pack
 Burke, Kendall and Whitwell, "A New Placement Heuristic for the Orthogonal Stock-Cutting
 Problem", 2004. Here, the lifespans fix the horizontal positions.
 
-A k-d tree over (first, end) finds the best-ranked buffer within a plateau, as in
-Bentley, "Multidimensional Binary Search Trees Used for Associative Searching", 1975.
+Two structures find the best-ranked buffer within a plateau. In plain Python, these are
+sets of ranks, one bit per buffer: those that begin in or after a section, and those
+that end by then. Compiled code, and plain Python where the sets would take too much
+memory, use a k-d tree over (first, end), as in Bentley, "Multidimensional Binary Search
+Trees Used for Associative Searching", 1975.
 """
 
 import heapq
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 from . import orders
 from .kernels import (
@@ -28,7 +33,9 @@ from .kernels import (
 )
 from .sections import Part
 
-_WORK = 150  # steps of plain Python, per buffer and order
+_TREE_WORK = 150  # steps of plain Python, per buffer and order
+_SETS_WORK, _SET = 15, 300  # the same with sets: at least, and the buffers per step
+_SETS = 1 << 29  # the most bits of all sets
 _GONE = -1  # the height of a section at which no plateau begins
 
 
@@ -64,23 +71,41 @@ class Skyline:
 
     def __init__(self, part: Part) -> None:
         self._part = part
-        self._lives = _Lives(part.first, part.end, part.size, _leaves(part))
         self._fast = False
+        count = len(part.size)
+        self._has_sets = count * part.sections <= _SETS
+        each = _SETS_WORK + count // _SET if self._has_sets else _TREE_WORK
+        self._work = each * count
 
     def place(self, order: Sequence[int]) -> list[int]:
         """Returns the offsets in units. The first buffer in `order` ranks best."""
-        count, sections = len(order), self._part.sections
-        if not self._fast and pays(_WORK * count, self._part.size, _place):
-            self._lives, self._fast = as_arrays(self._lives), True
-        fast = self._fast
+        part = self._part
+        self._fast = self._fast or pays(self._work, part.size, _place)
+        fast, count = self._fast, len(order)
+        plateaus = _Plateaus(*(zeros(part.sections + 1, fast) for _ in range(3)))
+        if self._has_sets and not fast:
+            return _place_by_sets(part, order, plateaus)
         width = 1 << (count - 1).bit_length()
         tree = _Tree(*(zeros(2 * width, fast) for _ in range(5)))
-        plateaus = _Plateaus(*(zeros(sections + 1, fast) for _ in range(3)))
         stack = zeros(2 * width.bit_length() + 2, fast)
         offsets = zeros(count, fast)
-        kernel = compiled(_place, _find, _remove, _pull) if fast else _place
-        kernel(self._lives, integers(order, fast), tree, plateaus, stack, offsets)
+        lives, ranked = self._arrays if fast else self._lists, integers(order, fast)
+        kernel = _compiled() if fast else _place
+        kernel(lives, ranked, tree, plateaus, stack, offsets)
         return plain(offsets)
+
+    @cached_property
+    def _lists(self) -> _Lives:
+        part = self._part
+        return _Lives(part.first, part.end, part.size, _leaves(part))
+
+    @cached_property
+    def _arrays(self) -> _Lives:
+        return as_arrays(self._lists)
+
+
+def _compiled() -> Any:
+    return compiled(_place, _find, _remove, _pull, _begin, _split, _raised, _lift)
 
 
 def skyline_plans(part: Part) -> Iterator[list[int]]:
@@ -106,6 +131,45 @@ def _leaves(part: Part) -> list[int]:
     return leaf
 
 
+def _place_by_sets(part: Part, order: Sequence[int], plateaus: _Plateaus) -> list[int]:
+    """The same as the kernel `_place`, for plain Python."""
+    first, end = part.first, part.end
+    starting, ending = ([0] * (part.sections + 1) for _ in range(2))
+    for rank, index in enumerate(order):
+        starting[first[index]] |= 1 << rank
+        ending[end[index]] |= 1 << rank
+    # The ranks of the buffers that begin in or after a section, and that end by then.
+    since = list(accumulate(reversed(starting), int.__or__))[::-1]
+    by = list(accumulate(ending, int.__or__))
+    offsets = [0] * len(order)
+    left = since[0]
+    _begin(plateaus)
+    heap = [(0, 0)]
+    height, stop, _ = plateaus
+    while left:
+        level, start = heapq.heappop(heap)
+        if height[start] != level:
+            continue  # raised, split or merged since
+        until: int = stop[start]
+        fitting = left & since[start] & by[until]
+        if not fitting:
+            level = _raised(plateaus, start)
+            heapq.heappush(heap, (level, _lift(plateaus, start, level)))
+            continue
+        best = fitting & -fitting
+        left ^= best
+        index = order[best.bit_length() - 1]
+        offsets[index] = level
+        if end[index] < until:
+            heapq.heappush(heap, (level, end[index]))
+        if first[index] > start:
+            heapq.heappush(heap, (level, start))
+        _split(plateaus, start, first[index], end[index])
+        level += part.size[index]
+        heapq.heappush(heap, (level, _lift(plateaus, first[index], level)))
+    return offsets
+
+
 def _place(
     lives: _Lives,
     order: Integers,
@@ -114,11 +178,10 @@ def _place(
     stack: Integers,
     offsets: Integers,
 ) -> None:
-    """The kernel: writes `offsets`. The first section of a plateau identifies it."""
+    """The kernel: writes `offsets`."""
     first, end, size, leaf = lives
     rank, low_first, high_first, low_end, high_end = tree
-    height, stop, before = plateaus
-    sections = len(height) - 1
+    height, stop, _ = plateaus
     for node in range(len(rank)):
         _remove(tree, node)
     for place in range(len(order)):
@@ -129,61 +192,88 @@ def _place(
         low_end[node] = high_end[node] = end[index]
     for node in range(len(rank) // 2 - 1, 0, -1):
         _pull(tree, node)
-    for section in range(sections + 1):
-        height[section] = _GONE
-    height[0] = 0
-    stop[0] = sections
+    _begin(plateaus)
     heap = [(0, 0)]
     left = len(order)
     while left:
         level, start = heapq.heappop(heap)
         if height[start] != level:
             continue  # raised, split or merged since
-        until = stop[start]
-        place = _find(tree, stack, start, until)
+        place = _find(tree, stack, start, stop[start])
         if place == LARGEST:
-            left_wall = height[before[start]] if start > 0 else LARGEST
-            right_wall = height[until] if until < sections else LARGEST
-            level = min(left_wall, right_wall)
-            if right_wall == level:
-                height[until] = _GONE
-                until = stop[until]
-            if left_wall == level:
-                height[start] = _GONE
-                start = before[start]
-        else:
-            index = order[place]
-            offsets[index] = level
-            left -= 1
-            node = leaf[index]
-            _remove(tree, node)
-            while node > 1:
-                node //= 2
-                _pull(tree, node)
-            if end[index] < until:  # the rest of the plateau on the buffer's right
-                height[end[index]] = level
-                stop[end[index]] = until
-                if until < sections:
-                    before[until] = end[index]
-                until = end[index]
-                heapq.heappush(heap, (level, until))
-            if first[index] > start:  # and on the buffer's left
-                stop[start] = first[index]
-                before[first[index]] = start
-                heapq.heappush(heap, (level, start))
-                start = first[index]
-            level += size[index]
-            if until < sections and height[until] == level:
-                height[until] = _GONE
-                until = stop[until]
-            if start > 0 and height[before[start]] == level:
-                height[start] = _GONE
-                start = before[start]
-        height[start] = level
-        stop[start] = until
-        if until < sections:
-            before[until] = start
-        heapq.heappush(heap, (level, start))
+            level = _raised(plateaus, start)
+            heapq.heappush(heap, (level, _lift(plateaus, start, level)))
+            continue
+        index = order[place]
+        offsets[index] = level
+        left -= 1
+        node = leaf[index]
+        _remove(tree, node)
+        while node > 1:
+            node //= 2
+            _pull(tree, node)
+        begin, until = first[index], end[index]
+        if until < stop[start]:
+            heapq.heappush(heap, (level, until))
+        if begin > start:
+            heapq.heappush(heap, (level, start))
+        _split(plateaus, start, begin, until)
+        level += size[index]
+        heapq.heappush(heap, (level, _lift(plateaus, begin, level)))
+
+
+def _begin(plateaus: _Plateaus) -> None:
+    """Makes all sections one plateau. The first section of a plateau identifies it."""
+    height, stop, _ = plateaus
+    sections = len(height) - 1
+    for section in range(sections + 1):
+        height[section] = _GONE
+    height[0] = 0
+    stop[0] = sections
+
+
+def _raised(plateaus: _Plateaus, start: int) -> int:
+    """The height of the lower wall of a plateau."""
+    height, stop, before = plateaus
+    until = stop[start]
+    left_wall = height[before[start]] if start > 0 else LARGEST
+    right_wall = height[until] if until < len(height) - 1 else LARGEST
+    return min(left_wall, right_wall)
+
+
+def _split(plateaus: _Plateaus, start: int, first: int, end: int) -> None:
+    """Makes sections `[first, end)` of a plateau a plateau of their own."""
+    height, stop, before = plateaus
+    level, until = height[start], stop[start]
+    if end < until:
+        height[end] = level
+        stop[end] = until
+        if until < len(height) - 1:
+            before[until] = end
+    if first > start:
+        stop[start] = first
+        before[first] = start
+    height[first] = level
+    stop[first] = end
+
+
+def _lift(plateaus: _Plateaus, start: int, level: int) -> int:
+    """Lifts a plateau, and joins it with neighbors of this height. Returns its first
+    section."""
+    height, stop, before = plateaus
+    sections = len(height) - 1
+    until = stop[start]
+    if until < sections and height[until] == level:
+        height[until] = _GONE
+        until = stop[until]
+    if start > 0 and height[before[start]] == level:
+        height[start] = _GONE
+        start = before[start]
+    height[start] = level
+    stop[start] = until
+    if until < sections:
+        before[until] = start
+    return start
 
 
 def _find(tree: _Tree, stack: Integers, start: int, stop: int) -> int:

@@ -6,7 +6,8 @@ gaps and given offsets. The state is the lowest offset left to each unplaced buf
 
 Pruning, and why it loses no plan:
  * The lowest offset of the unplaced buffers of a section plus their bytes exceed the
-   capacity: no plan fits.
+   capacity: no plan fits. All of them but the topmost take a multiple of the unit of
+   all offsets.
  * An unplaced buffer would fit below the next one: another branch has it there.
  * Plans that differ only in the order of buffers at the same offset: one is tried.
  * Of several equal buffers, only one is tried.
@@ -21,9 +22,10 @@ Accelerated Machine Learning", ASPLOS 2023, written from the paper.
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from math import gcd
 from typing import NamedTuple
 
-from ..problem import Buffer, Steps
+from ..problem import Buffer, Steps, round_up
 from .kernels import Integers
 from .search import FEASIBLE, INFEASIBLE, PAUSED, UNKNOWN, PausingSearch, SearchOutcome
 from .sections import live_ranges_of
@@ -39,6 +41,8 @@ class _Lives(NamedTuple):
     first: Integers  # section, per buffer
     end: Integers  # section after its last, per buffer
     size: Integers
+    padded: Integers  # size, rounded up to the unit of all offsets
+    padding: Integers  # the most bytes that rounding up added to a buffer, per section
     alignment: Integers
     kind: Integers  # the same number for equal buffers
     is_given: Integers  # whether the offset is given
@@ -54,7 +58,7 @@ class _State(NamedTuple):
 
     least: Integers  # lowest offset that is left, per buffer; its own if it is placed
     placed: Integers  # 0 or 1, per buffer
-    rest: Integers  # bytes of the unplaced buffers, per section
+    rest: Integers  # padded bytes of the unplaced buffers, per section
     joined: Integers  # unplaced buffers whose lifespan has this section and the next
     lowest: Integers  # scratch, per section: lowest offset of an unplaced buffer
     trail: Integers  # changes: i if least[i] changed, -1 - i if buffer i was placed
@@ -142,12 +146,20 @@ def _lives_of(buffers: Sequence[Buffer]) -> tuple[_Lives, int]:
     for others in near:
         near_at.append(near_at[-1] + len(others))
     kinds: dict[object, int] = {}
+    unit = gcd(*(b.alignment for b in buffers), *(b.offset or 0 for b in buffers))
+    padding = [0] * sections
+    for i, b in enumerate(buffers):
+        for each in range(live.at[i], live.at[i + 1]):
+            for section in range(live.first[each], live.end[each]):
+                padding[section] = max(padding[section], -b.size % unit)
     lives = _Lives(
         by_start,
         starts,
         begin,
         [end for _, end in live.hulls],
         [b.size for b in buffers],
+        [round_up(b.size, unit) for b in buffers],
+        padding,
         [b.alignment for b in buffers],
         [kinds.setdefault(_kind(b), len(kinds)) for b in buffers],
         [b.offset is not None for b in buffers],
@@ -203,7 +215,7 @@ def _search(
         for index in range(len(lives.size)):
             for live in range(lives.live_at[index], lives.live_at[index + 1]):
                 for section in range(lives.live_first[live], lives.live_end[live]):
-                    state.rest[section] += lives.size[index]
+                    state.rest[section] += lives.padded[index]
             for section in range(lives.first[index], lives.end[index] - 1):
                 state.joined[section] += 1
         opened.low[0], opened.high[0] = 0, len(state.rest)
@@ -287,7 +299,8 @@ def _candidates(
                 if state.lowest[section] < 0 or lowest < state.lowest[section]:
                     state.lowest[section] = lowest
     for section in range(low, high):
-        if state.lowest[section] + state.rest[section] > capacity:
+        needed = state.rest[section] - lives.padding[section]
+        if state.lowest[section] + needed > capacity:
             return base, work
     until = base
     for place in range(begin, end):
@@ -330,7 +343,7 @@ def _put(
     trail_end += 1
     for live in range(lives.live_at[index], lives.live_at[index + 1]):
         for section in range(lives.live_first[live], lives.live_end[live]):
-            state.rest[section] -= lives.size[index]
+            state.rest[section] -= lives.padded[index]
     for section in range(lives.first[index], lives.end[index] - 1):
         state.joined[section] -= 1
     top = state.least[index] + lives.size[index]
@@ -364,7 +377,7 @@ def _undo(lives: _Lives, state: _State, trail_end: int, mark: int) -> int:
         state.placed[index] = 0
         for live in range(lives.live_at[index], lives.live_at[index + 1]):
             for section in range(lives.live_first[live], lives.live_end[live]):
-                state.rest[section] += lives.size[index]
+                state.rest[section] += lives.padded[index]
         for section in range(lives.first[index], lives.end[index] - 1):
             state.joined[section] += 1
     return trail_end

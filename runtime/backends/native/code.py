@@ -239,14 +239,16 @@ class LlvmFunction:
 
     def part(self, x: Value, start: int, lanes: int) -> Value:
         """`lanes` lanes of a vector, from `start` on."""
-        if lanes == 1:
-            return self.extract(x, start)
         return self.shuffled(x, range(start, start + lanes))
 
     def shuffled(
         self, x: Value, order: Sequence[int], other: Value | None = None
     ) -> Value:
         """The lanes in `order`, of a vector and of `other`, whose lanes follow it."""
+        if len(order) == 1:
+            values = [(v, lane) for v in (x, other) if v for lane in range(v.lanes)]
+            source, lane = values[order[0]]
+            return source if source.lanes == 1 else self.extract(source, lane)
         mask = ", ".join(f"i32 {lane}" for lane in order)
         type = vector(x.element, x.lanes)
         second = typed(other) if other else f"{type} poison"
