@@ -172,6 +172,16 @@ def test_budget_is_met_with_the_fewest_tiles() -> None:
         TGraphTile(budget="-1")
 
 
+def test_budgets_above_one_that_is_met_are_met() -> None:
+    """Few operations exceed 10 MB; the region around them is found from wider ranges
+    that exceed a part of it."""
+    module = tensorplan.from_stablehlo(MODELS / "resnet18_infer.mlir").module
+    ready = run(module, *READY)
+    for budget in (6 << 20, 10 << 20):
+        tile = TGraphTile(tile_bytes=0, reuse_outputs=False, budget=budget)
+        assert modeled_bytes(run(ready, tile)) <= budget
+
+
 def gathers(sizes: Sequence[int], *along: int) -> ModuleOp:
     """Gathers along several dimensions with the same indices."""
     size, image = sizes[0], f"tensor<{'x'.join(map(str, sizes))}xf32>"

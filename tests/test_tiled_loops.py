@@ -390,6 +390,12 @@ def upsampled(x: Any, w: Any) -> Any:
     return (y * y).sum()
 
 
+def accelerations(x: Any) -> Any:
+    """Of bodies that attract each other: sums over pairwise differences."""
+    d = x[None] - x[:, None]
+    return (d * (((d**2).sum(-1) + 0.01) ** -1.5)[..., None]).sum(1)
+
+
 def rows(x: Any, scale: Any) -> Any:
     value, gradient = layer_norms(x, scale)
     return value, scale - 0.1 * gradient
@@ -410,6 +416,7 @@ def shape(*sizes: int, dtype: str = "float32") -> Any:
         ),
         (causal_attention, [shape(1, 2048, 64)] * 3, 1_500_000),
         (causal_attention, [shape(8, 4096, 64)] * 3, 8 * 4096 * 4096),
+        (accelerations, [shape(256, 3)], 5_000),
         (rows, [shape(4096, 512), shape(6, 512)], 2_000_000),
         (nearest, [shape(1024, 32), shape(2048, 32)], 300_000),
         (depthwise, [shape(8, 64, 64, 16), shape(2, 3, 3, 1, 16)], 1 << 20),

@@ -49,14 +49,15 @@ Results that have the dimension are assembled from the tiles. A loop that would 
 end in the middle of an elementwise chain does so at the narrowest value of the chain,
 because that value is stored: in a quantized network, the bytes between two layers. A
 tile uses up to half of a core's L2 cache, or more if that raises the peak only slightly
-or if each tile rereads a lot of data. It uses as little as a sixteenth of that if
+or if each tile rereads a lot of data. It uses less, as long as that lowers the peak, if
 starting the operations of all tiles takes at most a twentieth of the block's time: rows
 of a pairwise kernel, but not of a product with a large matrix. Only in this case does a
 value that is smaller than the limit for a tile get a loop, if it has at least a
-sixteenth of that limit. A loop that only writes parts of results is faster than a loop
-that adds to sums, so the pass prefers it unless the other one takes a tenth fewer
-bytes. The pass builds a loop on a copy of the program whose fusions are split into
-their operations, then fuses and schedules the copy again.
+sixteenth of that limit. Tiles of contractions have at least 16 rows, where possible. A
+loop that only writes parts of results is faster than a loop that adds to sums, so the
+pass prefers it unless the other one takes a tenth fewer bytes. The pass builds a loop
+on a copy of the program whose fusions are split into their operations, then fuses and
+schedules the copy again.
 
 A value may be read first by a reduction to a number, and then by operations that need
 this number: the scale of a dynamic quantization, or the mean of a whole tensor. No loop

@@ -24,7 +24,7 @@ from ....analysis.cost import (
 from ....analysis.functions import blocks_within
 from ....analysis.memory_graph import memory_graph
 from ....dialects.tgraph.base import TensorOp, value_bytes
-from ....dialects.tgraph.fusing import COMPUTED
+from ....dialects.tgraph.fusing import COMPUTED, CONTRACTIONS
 from ....dialects.tgraph.indexing import ScatterOp
 from ....dialects.tgraph.shaping import ViewOp
 from ....dialects.tgraph.structure import AssignOp, IfOp, WhileOp
@@ -46,7 +46,8 @@ A_SIXTH = 6
 """Tiles may always take a sixth of the bytes that are live around their loop."""
 
 LEAST_ROWS = 16
-"""The fewest rows of a tile, where possible, if tiles may fill `IN_CACHE`."""
+"""The fewest rows of a tile with contractions, or of windows, where possible, if tiles
+may fill `IN_CACHE`."""
 
 SEEDS = 3
 """The number of values at the peak, the largest first, around which loops are tried."""
@@ -56,12 +57,12 @@ REREAD_DIVISOR = 4
 needs whole, and to add to sums."""
 
 FINER = 16
-"""Tiles get smaller, down to a sixteenth of the bytes that they may use, where that
-takes little time (`A_TWENTIETH`). A value of at least a sixteenth of these bytes may
-get a loop; if it does not fill a tile, only where tiles take little time."""
+"""A value of at least a sixteenth of the bytes that tiles may use may get a loop; if it
+does not fill a tile, only where tiles take little time (`A_TWENTIETH`)."""
 
 A_TWENTIETH = 20
-"""Tiles take little time if they take a twentieth of their block's time to start."""
+"""Tiles take little time if they take a twentieth of their block's time to start. Where
+they do, they get smaller, down to `A_SIXTH`."""
 
 
 @dataclass(frozen=True)
@@ -419,7 +420,7 @@ def lowest(estimate: Estimate, tile_bytes: int, target: float = 0) -> Proposal |
             continue
         is_small = estimate.sizes[value] < tile_bytes
         for dim in range(len(shape_of(seed.results[0]))):
-            numbers = _numbers(seed.results[0], dim, tile_bytes)
+            numbers = _numbers(seed.results[0], dim)
             if target and shape_of(seed.results[0])[dim] % 2 == 0:
                 numbers = [2, *(n for n in numbers if n > 2)]
             limit = best.peak if best else estimate.peak
@@ -434,15 +435,23 @@ def lowest(estimate: Estimate, tile_bytes: int, target: float = 0) -> Proposal |
     return best
 
 
-def _numbers(value: SSAValue, dim: int, tile_bytes: int) -> Sequence[int]:
+def _numbers(value: SSAValue, dim: int) -> Sequence[int]:
     """The numbers of tiles that a loop around `value` may have, ascending."""
+    numbers = _divisors(shape_of(value)[dim])[1:]
+    return [n for n in numbers if n >= LEAST_TILES] or numbers
+
+
+def _of_enough_rows(
+    numbers: Sequence[int], loop: TiledLoop, value: SSAValue, dim: int
+) -> Sequence[int]:
+    """The numbers of tiles, in a loop around `value`, that are fast: contractions of
+    few rows are slow, and windows share many of them with the next tile."""
+    contracts = any(isinstance(op, CONTRACTIONS) for op in loop.members)
+    if not loop.is_peeled and not contracts:
+        return numbers
     shape = shape_of(value)
-    numbers = _divisors(shape[dim])[1:]
-    numbers = [n for n in numbers if n >= LEAST_TILES] or numbers
-    if tile_bytes >= IN_CACHE:
-        rows = shape[dim] * prod(shape[dim + 1 : -1])
-        numbers = [n for n in numbers if rows // n >= LEAST_ROWS] or numbers
-    return numbers
+    rows = shape[dim] * prod(shape[dim + 1 : -1])
+    return [n for n in numbers if rows // n >= LEAST_ROWS] or numbers
 
 
 def _around(
@@ -470,6 +479,8 @@ def _around(
         )
         if loop is None:
             break
+        if tile_bytes >= IN_CACHE:
+            numbers = _of_enough_rows(numbers, loop, seed.results[0], dim)
         cheap = estimate.time // A_TWENTIETH // max(estimate.time_to_start(loop), 1)
         if is_small and tiles > cheap:
             break
@@ -486,7 +497,7 @@ def _around(
         most = estimate.time // REREAD_DIVISOR // max(reread_time(loop), 1)
         numbers = [n for n in numbers if n <= most] or numbers[:1]
         more = _enough(numbers, inside, max(tile_bytes, outside // A_SIXTH))
-        finer = _enough(numbers, inside, max(tile_bytes // FINER, outside // A_SIXTH))
+        finer = _enough(numbers, inside, max(outside // A_SIXTH, 1))
         more = max([more, *(n for n in numbers if n <= min(cheap, finer))])
         more = next((n for n in numbers if max(live.during(n)) <= target), more)
         if loop.is_peeled:  # loops of smaller tiles have fewer members

@@ -2,13 +2,15 @@
 
 Around each range of tasks that exceeds the target, the search looks for the smallest
 region that helps. A region starts with these tasks, and grows by the task before or
-after it, whichever leaves fewer bytes live. Of the numbers of tiles that suffice, the
-cheapest is taken. AutoChunk (Zhao et al., ICLR 2024) also grows regions from the peak.
-For attention, the result is slices of queries or heads, as in Rabe and Staats,
-"Self-attention does not need O(n^2) memory" (2021).
+after it, whichever leaves fewer bytes live. If that fails, for example because two
+regions meet, regions start with wider ranges: those that exceed a part of the target.
+Of the numbers of tiles that suffice, the cheapest is taken. AutoChunk (Zhao et al.,
+ICLR 2024) also grows regions from the peak. For attention, the result is slices of
+queries or heads, as in Rabe and Staats, "Self-attention does not need O(n^2) memory"
+(2021).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -27,6 +29,10 @@ LONGEST = 32
 TARGETS = 6
 """The number of targets that are tried, by bisection."""
 
+STARTS = 1, 3 / 4, 1 / 2, 1 / 4
+"""The parts of a target that the ranges exceed with which regions start, in order. A
+tiling for a lower target serves for a higher one, too, but regions that start with
+narrower ranges may not find it."""
 
 PATIENCE = 12
 """The number of times that a region may grow without a lower peak. Attention on
@@ -83,7 +89,6 @@ class Search:
         """The tiling with the lowest peak found; None if it is not a tenth below
         `limit` bytes."""
         best = self.below(limit * 9 // 10)
-        best = best or self.below(limit * 3 // 4)  # from wider windows
         missed = 0
         for _ in range(TARGETS if best else 0):
             assert best is not None
@@ -124,9 +129,16 @@ class Search:
 
     def below(self, target: int) -> Tiling | None:
         """A tiling with a peak of at most `target` bytes, or None."""
+        starts = [tuple(self._above(target, int(part * target))) for part in STARTS]
+        tilings = (self._from_all(ranges, target) for ranges in dict.fromkeys(starts))
+        return next(filter(None, tilings), None)
+
+    def _from_all(self, ranges: Sequence[Window], target: int) -> Tiling | None:
+        """A tiling with a peak of at most `target` bytes whose regions start with
+        `ranges`, or None."""
         during = self.lifetimes.during
         found: dict[Window, TiledRegion] = {}
-        for start, end in self._above(target):
+        for start, end in ranges:
             if any(w[0] <= start and end <= w[1] for w in found):
                 continue
             lowest = max((w[1] for w in found if w[1] <= start), default=0)
@@ -148,16 +160,20 @@ class Search:
         peak = max((*rest, *(cut.peak for cut in cuts)), default=0)
         return Tiling(list(cuts), peak)
 
-    def _above(self, target: int) -> Sequence[Window]:
-        """The ranges of tasks with more than `target` live bytes, highest first."""
+    def _above(self, target: int, level: int) -> Iterator[Window]:
+        """Yields the ranges of tasks with more than `level` live bytes, if a task has
+        more than `target`. The highest range comes first."""
         during = self.lifetimes.during
         found: list[Window] = []
         for task, live in enumerate(during):
-            if live > target:
+            if live > level:
                 is_next = found and found[-1][1] == task
                 start = found.pop()[0] if is_next else task
                 found.append((start, task + 1))
-        return sorted(found, key=lambda w: (-max(during[w[0] : w[1]]), w))
+        peaks = {(start, end): max(during[start:end]) for start, end in found}
+        for window in sorted(found, key=lambda window: (-peaks[window], window)):
+            if peaks[window] > target:
+                yield window
 
     def _around(self, above: Window, limits: Window, target: int) -> TiledRegion | None:
         """The cheapest region, in the fewest tiles, that brings the tasks in `above`
