@@ -24,6 +24,10 @@ _LOADING, _READING, _COMPILING = 0.5, 0.02, 2.0
 """Seconds to load numba and a first kernel from the disk cache, to load another kernel,
 and to compile a kernel that is not in the cache."""
 
+_SHARE = 10
+"""A kernel is compiled once plain Python has taken a tenth of the time to compile,
+because later processes find it on disk."""
+
 _FAR = 10
 """If plain Python takes more than this many times as long as compiling, a kernel is
 compiled even shortly before a deadline."""
@@ -103,9 +107,10 @@ def pays(work: int, sizes: Sequence[int], kernel: Callable[..., Any]) -> bool:
     """Whether to run the compiled form of `kernel` for the next `work` steps.
 
     True once the steps announced in this process would take plain Python longer than
-    compiling or loading the kernel. The time to load numba is weighed against the steps
-    of all kernels. False if sums of `sizes` might not fit into 64 bits. False if a
-    deadline leaves too little time to compile, unless plain Python takes far longer.
+    loading the kernel, or a tenth of the time to compile it. The time to load numba
+    is weighed against the steps of all kernels. False if sums of `sizes` might not fit
+    into 64 bits. False if a deadline leaves too little time to compile, unless plain
+    Python takes far longer.
     """
     _asked[kernel] += work
     seconds = own = _asked[kernel] * STEP
@@ -117,9 +122,10 @@ def pays(work: int, sizes: Sequence[int], kernel: Callable[..., Any]) -> bool:
     if sum(sizes) >= LARGEST // 2:
         return False
     if kernel not in _loaded:
+        least = wait
         if not _is_on_disk(kernel):
-            seconds, wait = own, _COMPILING
-        if seconds <= wait or (deadline.left() <= 2 * wait and seconds <= _FAR * wait):
+            seconds, wait, least = own, _COMPILING, _COMPILING / _SHARE
+        if seconds <= least or (deadline.left() <= 2 * wait and seconds <= _FAR * wait):
             return False
         _loaded.add(kernel)
     return True

@@ -34,7 +34,7 @@ from .kernels import (
 from .sections import Part
 
 _TREE_WORK = 150  # steps of plain Python, per buffer and order
-_SETS_WORK, _SET = 15, 300  # the same with sets: at least, and the buffers per step
+_SETS_WORK, _SET = 20, 300  # the same with sets: at least, and the buffers per step
 _SETS = 1 << 29  # the most bits of all sets
 _GONE = -1  # the height of a section at which no plateau begins
 
