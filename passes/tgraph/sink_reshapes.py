@@ -306,7 +306,8 @@ def _merged_with_repetitions(value: SSAValue, dim: int) -> Shape:
         merged = [d for d in old if whole[d] > 1]
         if dim in new and not own.issuperset(merged):
             is_alone = all(d == dim or shape[d] == 1 for d in new)
-            return [whole[d] for d in merged] if is_alone and len(merged) > 1 else ()
+            is_split = is_alone and len(merged) > 1
+            return tuple(whole[d] for d in merged) if is_split else ()
     return ()
 
 
@@ -315,7 +316,7 @@ def _split(op: DotGeneralOp, place: int, sizes: Shape) -> None:
     more = len(sizes) - 1
 
     def split(shape: Shape, dim: int) -> Shape:
-        return [*shape[:dim], *sizes, *shape[dim + 1 :]]
+        return *shape[:dim], *sizes, *shape[dim + 1 :]
 
     def moved(dims: Sequence[int], dim: int) -> list[int]:
         return [d + more * (d > dim) for d in dims]
