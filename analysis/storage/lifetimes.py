@@ -7,7 +7,7 @@ the whole loop, unless the loop overwrites it first; a buffer that only one regi
 branch uses is not live in the other (analysis/liveness.py).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from operator import sub
@@ -116,9 +116,7 @@ def during(
     """
     walk = _Walk(storage, workspace)
     found: dict[str | None, Sequence[int]] = {}
-    for device, lives in walk.lives(alignment).items():
-        buffers = lives.counted(reuse_outputs=reuse_outputs)
-        live, begun = _live(buffers, alignment, len(walk.node_of))
+    for device, live, begun in walk.bytes(alignment, reuse_outputs=reuse_outputs):
         found[device] = [
             max(live[start:end], default=live[start] - begun[start])
             for start, end in pairwise(walk.starts)
@@ -138,9 +136,7 @@ def at_peak(
     `during`."""
     walk = _Walk(storage, workspace)
     found: dict[str | None, Sequence[Operation]] = {}
-    for device, lives in walk.lives(alignment).items():
-        buffers = lives.counted(reuse_outputs=reuse_outputs)
-        live, _ = _live(buffers, alignment, len(walk.node_of))
+    for device, live, _ in walk.bytes(alignment, reuse_outputs=reuse_outputs):
         most: dict[Operation, int] = {}
         for op, bytes in zip(walk.op_of, live, strict=False):
             if op is not None:
@@ -148,19 +144,6 @@ def at_peak(
         peak = max(most.values(), default=0)
         found[device] = [op for op, bytes in most.items() if bytes == peak]
     return found
-
-
-def _live(
-    buffers: Sequence[problem.Buffer], alignment: int, steps: int
-) -> tuple[Sequence[int], Sequence[int]]:
-    """The bytes that are live at each step, and those that are not live before it."""
-    begun, ended = ([0] * (steps + 1) for _ in range(2))
-    for buffer in buffers:
-        size = problem.round_up(buffer.size, alignment)
-        for start, end in buffer.live:
-            begun[start] += size
-            ended[end] += size
-    return list(accumulate(map(sub, begun, ended))), begun
 
 
 def lifetimes(
@@ -230,6 +213,20 @@ class _Walk:
                 pair = numbers[own], numbers[other]
                 found[device_of(own.type)].hand_overs[pair] = hand_overs
         return found
+
+    def bytes(
+        self, alignment: int, *, reuse_outputs: bool
+    ) -> Iterator[tuple[str | None, Sequence[int], Sequence[int]]]:
+        """For each device: the bytes that are live at each step, and those of them that
+        are not live before it."""
+        for device, lives in self.lives(alignment).items():
+            begun, ended = ([0] * (len(self.node_of) + 1) for _ in range(2))
+            for buffer in lives.counted(reuse_outputs=reuse_outputs):
+                size = problem.round_up(buffer.size, alignment)
+                for start, end in buffer.live:
+                    begun[start] += size
+                    ended[end] += size
+            yield device, list(accumulate(map(sub, begun, ended))), begun
 
     def _add(self, storage: Storage) -> Sequence[int]:
         """Adds the actions of a block; returns the first step of each operation."""

@@ -97,7 +97,11 @@ class TGraphHoistInvariants(OptionalPass, Placing):
             Returns whether they have."""
             copies: dict[SSAValue, SSAValue] = {}
             copy = func.clone(copies)
-            count = _move_one(copies[op.results[0]]) if op else _move_all(copy)
+            if op is None:
+                count = _move_all(copy)
+            else:
+                count = 1
+                _move_alone(copies[op.results[0]])
             peaks = planned.peaks(copy)
             if any(bytes > most.get(name, 0) for name, bytes in peaks.items()):
                 return False
@@ -140,15 +144,13 @@ def _move_all(func: FuncOp) -> int:
     return count
 
 
-def _move_one(value: SSAValue) -> int:
-    """Moves the operation of a value, in a loop's body. Returns the number of moved
-    operations."""
+def _move_alone(value: SSAValue) -> None:
+    """Moves the operation of a value out of the loop whose body it is in."""
     op = value.owner
     assert isinstance(op, TensorOp)
     loop = op.parent_op()
     assert isinstance(loop, WhileOp)
     _move(loop, [op])
-    return 1
 
 
 def _movable(loop: WhileOp) -> Sequence[TensorOp]:

@@ -186,8 +186,14 @@ def _sink(op: ElementwiseOp) -> None:
     made = computed_in(shape, [op], lambda value: reshaped(value, shape))
     if made is None:
         return
+    _replace(op, made)
+
+
+def _replace(op: TensorOp, made: Sequence[TensorOp]) -> None:
+    """Replaces `op` by new operations, and a reshape of the result of the last one."""
     *views, new = made
     Rewriter.insert_op(views, InsertPoint.before(op))
+    new.results[0].name_hint = op.result.name_hint
     result = ReshapeOp(new.results, result_types=(op.result.type,))
     result.location = op.location
     Rewriter.replace_op(op, [new, result])
@@ -210,13 +216,11 @@ def _reduce_first(op: ReduceOp) -> None:
         attributes=op.attributes,
         location=op.location,
     )
-    new.result.name_hint = op.result.name_hint
     if new.result.type == op.result.type:
+        new.result.name_hint = op.result.name_hint
         Rewriter.replace_op(op, new)
-        return
-    result = ReshapeOp([new.result], result_types=(op.result.type,))
-    result.location = op.location
-    Rewriter.replace_op(op, [new, result])
+    else:
+        _replace(op, [new])
 
 
 def _reduced(op: ReduceOp, shape: Shape) -> Sequence[int] | None:
@@ -274,10 +278,7 @@ def _keep_rows_apart(op: DotGeneralOp) -> None:
         attributes=op.attributes,
         location=op.location,
     )
-    new.result.name_hint = op.result.name_hint
-    result = ReshapeOp([new.result], result_types=(op.result.type,))
-    result.location = op.location
-    Rewriter.replace_op(op, [*made, new, result])
+    _replace(op, [*made, new])
 
 
 def _split_batch(op: DotGeneralOp) -> bool:
@@ -328,6 +329,7 @@ def _split(op: DotGeneralOp, place: int, sizes: Shape) -> None:
         dim, type = batch[place], tensor_type_of(value.type)
         parts = with_shape(type, split(shape_of(type), dim))
         views.append(ReshapeOp([value], result_types=(parts,)))
+        views[-1].location = op.location
         dims = moved(batch, dim)
         dims[place : place + 1] = range(dim, dim + more + 1)
         properties[f"{side}_batching_dimensions"] = ints(dims)
@@ -340,11 +342,7 @@ def _split(op: DotGeneralOp, place: int, sizes: Shape) -> None:
         attributes=op.attributes,
         location=op.location,
     )
-    new.result.name_hint = op.result.name_hint
-    result = ReshapeOp([new.result], result_types=(whole,))
-    for view in (*views, result):
-        view.location = op.location
-    Rewriter.replace_op(op, [*views, new, result])
+    _replace(op, [*views, new])
     for view in views:
         _erase_if_inverse(view)
 

@@ -18,7 +18,7 @@ import heapq
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from . import orders
 from .kernels import (
@@ -90,7 +90,10 @@ class Skyline:
         stack = zeros(2 * width.bit_length() + 2, fast)
         offsets = zeros(count, fast)
         lives, ranked = self._arrays if fast else self._lists, integers(order, fast)
-        kernel = _compiled() if fast else _place
+        kernel = _place
+        if fast:
+            helpers = _find, _remove, _pull, _begin, _split, _raised, _lift
+            kernel = compiled(_place, *helpers)
         kernel(lives, ranked, tree, plateaus, stack, offsets)
         return plain(offsets)
 
@@ -102,10 +105,6 @@ class Skyline:
     @cached_property
     def _arrays(self) -> _Lives:
         return as_arrays(self._lists)
-
-
-def _compiled() -> Any:
-    return compiled(_place, _find, _remove, _pull, _begin, _split, _raised, _lift)
 
 
 def skyline_plans(part: Part) -> Iterator[list[int]]:
@@ -153,20 +152,14 @@ def _place_by_sets(part: Part, order: Sequence[int], plateaus: _Plateaus) -> lis
         until: int = stop[start]
         fitting = left & since[start] & by[until]
         if not fitting:
-            level = _raised(plateaus, start)
-            heapq.heappush(heap, (level, _lift(plateaus, start, level)))
+            _lift(plateaus, heap, start, _raised(plateaus, start))
             continue
         best = fitting & -fitting
         left ^= best
         index = order[best.bit_length() - 1]
         offsets[index] = level
-        if end[index] < until:
-            heapq.heappush(heap, (level, end[index]))
-        if first[index] > start:
-            heapq.heappush(heap, (level, start))
-        _split(plateaus, start, first[index], end[index])
-        level += part.size[index]
-        heapq.heappush(heap, (level, _lift(plateaus, first[index], level)))
+        _split(plateaus, heap, start, first[index], end[index])
+        _lift(plateaus, heap, first[index], level + part.size[index])
     return offsets
 
 
@@ -201,8 +194,7 @@ def _place(
             continue  # raised, split or merged since
         place = _find(tree, stack, start, stop[start])
         if place == LARGEST:
-            level = _raised(plateaus, start)
-            heapq.heappush(heap, (level, _lift(plateaus, start, level)))
+            _lift(plateaus, heap, start, _raised(plateaus, start))
             continue
         index = order[place]
         offsets[index] = level
@@ -212,14 +204,8 @@ def _place(
         while node > 1:
             node //= 2
             _pull(tree, node)
-        begin, until = first[index], end[index]
-        if until < stop[start]:
-            heapq.heappush(heap, (level, until))
-        if begin > start:
-            heapq.heappush(heap, (level, start))
-        _split(plateaus, start, begin, until)
-        level += size[index]
-        heapq.heappush(heap, (level, _lift(plateaus, begin, level)))
+        _split(plateaus, heap, start, first[index], end[index])
+        _lift(plateaus, heap, first[index], level + size[index])
 
 
 def _begin(plateaus: _Plateaus) -> None:
@@ -241,25 +227,32 @@ def _raised(plateaus: _Plateaus, start: int) -> int:
     return min(left_wall, right_wall)
 
 
-def _split(plateaus: _Plateaus, start: int, first: int, end: int) -> None:
-    """Makes sections `[first, end)` of a plateau a plateau of their own."""
+def _split(
+    plateaus: _Plateaus, heap: list[tuple[int, int]], start: int, first: int, end: int
+) -> None:
+    """Makes sections `[first, end)` of a plateau a plateau of their own, and adds what
+    is left of it on either side to the heap."""
     height, stop, before = plateaus
     level, until = height[start], stop[start]
     if end < until:
+        heapq.heappush(heap, (level, end))
         height[end] = level
         stop[end] = until
         if until < len(height) - 1:
             before[until] = end
     if first > start:
+        heapq.heappush(heap, (level, start))
         stop[start] = first
         before[first] = start
     height[first] = level
     stop[first] = end
 
 
-def _lift(plateaus: _Plateaus, start: int, level: int) -> int:
-    """Lifts a plateau, and joins it with neighbors of this height. Returns its first
-    section."""
+def _lift(
+    plateaus: _Plateaus, heap: list[tuple[int, int]], start: int, level: int
+) -> None:
+    """Lifts a plateau, joins it with neighbors of this height, and adds it to the
+    heap."""
     height, stop, before = plateaus
     sections = len(height) - 1
     until = stop[start]
@@ -273,7 +266,7 @@ def _lift(plateaus: _Plateaus, start: int, level: int) -> int:
     stop[start] = until
     if until < sections:
         before[until] = start
-    return start
+    heapq.heappush(heap, (level, start))
 
 
 def _find(tree: _Tree, stack: Integers, start: int, stop: int) -> int:
