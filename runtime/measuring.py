@@ -5,9 +5,11 @@
 Interference only lengthens a run, so the shortest run is the best estimate. The first
 runs are longer because caches and branch predictors are cold. Parameters are bound in
 advance, and each run returns its results. The time is CPU time for one thread, and
-wall-clock time for several.
+wall-clock time for several. Some machines count CPU time in steps of milliseconds, so
+a measurement consists of as many runs as make it long compared with such a step.
 """
 
+from collections.abc import Callable
 from time import perf_counter_ns, process_time_ns
 
 from xdsl.dialects.builtin import ModuleOp
@@ -17,11 +19,14 @@ from ..support.threads import checked
 from .executor import Executable
 from .random_inputs import random_inputs
 
-RUNS = 4
-"""The least number of runs."""
+MEASUREMENTS = 4
+"""The least number of measurements."""
 
 LONG_ENOUGH = 100_000_000
-"""Nanoseconds of runs after which no further run starts."""
+"""Nanoseconds of measurements after which no further one starts."""
+
+STEPS = 20
+"""The least length of a measurement, in steps of the clock."""
 
 
 def measured_time(module: ModuleOp, threads: int | None = None) -> int:
@@ -37,9 +42,27 @@ def measured_time(module: ModuleOp, threads: int | None = None) -> int:
     threads = checked(threads)
     run = Executable(module, threads=threads, parameters=bound)
     now = process_time_ns if threads == 1 else perf_counter_ns
+    least = STEPS * _step(now)
+    runs = 1
     times: list[int] = []
-    while len(times) < RUNS or sum(times) < LONG_ENOUGH:
+    while len(times) < MEASUREMENTS or sum(times) < LONG_ENOUGH:
         start = now()
-        run(*given)
-        times.append(now() - start)
-    return min(times)
+        for _ in range(runs):
+            run(*given)
+        time = now() - start
+        if time >= least:
+            times.append(time)
+        else:
+            times.clear()
+            runs *= 2
+    return min(times) // runs
+
+
+def _step(now: Callable[[], int]) -> int:
+    """The difference of two consecutive values of a clock, in nanoseconds."""
+    start = now()
+    while (first := now()) == start:
+        pass
+    while (second := now()) == first:
+        pass
+    return second - first

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from time import process_time_ns
 
 import numpy as np
 import pytest
@@ -165,6 +166,18 @@ def test_measured_times(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_measured_time_is_plausible() -> None:
     planned = tensorplan.plan(parse(CHAIN))
+    assert 100 < measuring.measured_time(planned, threads=1) < 10_000_000
+
+
+def test_a_coarse_clock_measures_short_programs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def coarse() -> int:
+        return process_time_ns() // 10_000_000 * 10_000_000
+
+    planned = tensorplan.plan(parse(CHAIN))
+    monkeypatch.setattr(measuring, "process_time_ns", coarse)
+    monkeypatch.setattr(measuring, "MEASUREMENTS", 1)
     assert 100 < measuring.measured_time(planned, threads=1) < 10_000_000
 
 
