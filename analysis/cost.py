@@ -225,6 +225,17 @@ def time(op: Operation) -> int:
     return time_without_library(op) + time_to_start_library(op)
 
 
+def timing() -> Callable[[Operation], int]:
+    """A function like `time`, which asks for the time of each operation only once. For
+    loops within loops, while their operations do not change."""
+
+    @cache
+    def kept(op: Operation) -> int:
+        return over_regions(op, kept) if isinstance(op, _CONTROL) else time(op)
+
+    return kept
+
+
 def time_without_library(op: Operation, launch: int = LAUNCH) -> int:
     """The estimated nanoseconds of an operation, without starting libraries.
 

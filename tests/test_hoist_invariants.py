@@ -110,6 +110,19 @@ def test_plan_computes_invariants_once(budget: str | None) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-3)
 
 
+def test_as_many_as_the_arena_has_room_for_are_moved() -> None:
+    lines: list[str] = []
+    for n in range(6):
+        lines.append(f"%t{n} = tgraph.tanh {'%c' if n == 0 else f'%t{n - 1}'} : {M}")
+        lines.append(f"%v{n + 1} = tgraph.multiply %v{n}, %t{n} : {M}")
+    loop = LOOP.format(trips=9, body="\n    ".join(lines), last="%v6")
+    moved: list[int] = []
+    for growth in (0, 0.6, 2, 9):
+        text = str(run(parse(loop), TGraphHoistInvariants(max_growth=growth)))
+        moved.append(text.split("tgraph.while")[0].count("tgraph.tanh"))
+    assert moved == [0, 1, 4, 6]
+
+
 def test_negative_growth_is_refused() -> None:
     with pytest.raises(ValueError, match="max-growth is -1, expected 0 or more"):
         TGraphHoistInvariants(max_growth=-1)

@@ -13,11 +13,11 @@
 This is loop-invariant code motion (Aho, Sethi and Ullman, "Compilers: Principles,
 Techniques, and Tools", 1986, section 10.7). A value that is computed before a loop is
 live as long as the loop runs. The pass therefore moves operations only if arenas grow
-by at most `max-growth`: all invariant operations of all loops, or else the few that
-take longest, one by one. In each loop, they have to save a hundredth of the loop's
-time. An invariant operation in a group stays there if the group also reads values that
-change. The pass goes from the innermost loop outwards, so operations leave as many
-loops as they can.
+by at most `max-growth`: all invariant operations of all loops, or else as many as a
+binary search finds room for, those that take the most time per byte first. In each
+loop, they have to save a hundredth of the loop's time. An invariant operation in a
+group stays there if the group also reads values that change. The pass goes from the
+innermost loop outwards, so operations leave as many loops as they can.
 
 If a loop runs no iteration, the operations run in vain, but they have no side effects.
 
@@ -29,22 +29,24 @@ concatenation, or a value that an inner loop carries, because it would have to b
 there; move inner loops and branches; or move operations out of conditions and branches.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue, Use
+from xdsl.ir import Operation, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.concatenations import is_in_place
-from ...analysis.cost import repetitions, time
+from ...analysis.cost import repetitions, time, timing
 from ...analysis.functions import blocks_within, erase_unused, tensor_functions
 from ...analysis.loops import iterations
 from ...analysis.scans import extended
 from ...dialects.diagnostics import remark
-from ...dialects.tgraph.base import TensorOp, VariableType
+from ...dialects.tgraph.base import TensorOp, VariableType, typical_bytes
 from ...dialects.tgraph.callbacks import may_repeat
 from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ...dialects.tgraph.structure import AssignOp, RegionOp, WhileOp
@@ -54,8 +56,8 @@ from ..options import Placing
 from .shared.fitting import PlannedBytes
 from .shared.streams import has_streams
 
-MOST = 4
-"""The largest number of operations to try one by one."""
+TRIES = 3
+"""How many selections of operations the search tries."""
 
 WORTH = 0.01
 """The share of a loop's time that has to be saved."""
@@ -87,39 +89,31 @@ class TGraphHoistInvariants(OptionalPass, Placing):
 
     def _hoist(self, func: FuncOp, planned: PlannedBytes) -> None:
         """Moves operations out of a function's loops."""
-        if not any(map(_movable, _loops(func))):
+        ranked = _ranked(func)
+        if not ranked:
             return
         peaks = planned.peaks(func)
         most = {name: (1 + self.max_growth) * bytes for name, bytes in peaks.items()}
-
-        def try_move(op: TensorOp | None = None) -> bool:
-            """Moves an operation, or all that can be moved, if the arenas have room.
-            Returns whether they have."""
-            copies: dict[SSAValue, SSAValue] = {}
-            copy = func.clone(copies)
-            if op is None:
-                count = _move_all(copy)
-            else:
-                count = 1
-                _move_alone(copies[op.results[0]])
+        saved = list(accumulate(map(_total_time, ranked), initial=0))
+        best: FuncOp | None = None
+        fitting, count = 0, len(ranked)
+        too_many = count + 1
+        for _ in range(TRIES):
+            copy = _moved(func, ranked[:count])
             peaks = planned.peaks(copy)
-            if any(bytes > most.get(name, 0) for name, bytes in peaks.items()):
-                return False
-            func.detach_region(0)
-            func.add_region(copy.detach_region(0))
-            remark(f"operations computed before a loop: {count}", func, passed=True)
-            return True
-
-        if try_move():
-            return
-        longest, refused = _longest(func), 0
-        for _ in range(MOST):  # an operation takes those that it needs along
-            if refused >= len(longest):
-                return
-            if try_move(longest[refused]):
-                longest = _longest(func)
+            if all(bytes <= most.get(name, 0) for name, bytes in peaks.items()):
+                best, fitting = copy, count
             else:
-                refused += 1
+                too_many = count
+            if too_many - fitting == 1:
+                break
+            half = (saved[fitting] + saved[too_many - 1]) / 2
+            count = bisect_left(saved, half, fitting + 1, too_many - 1)
+        if best:
+            func.detach_region(0)
+            func.add_region(best.detach_region(0))
+            message = f"operations computed before a loop: {fitting}"
+            remark(message, func, passed=True)
 
 
 def _loops(func: FuncOp) -> Sequence[WhileOp]:
@@ -128,41 +122,51 @@ def _loops(func: FuncOp) -> Sequence[WhileOp]:
     return [op for block in blocks for op in block.ops if isinstance(op, WhileOp)]
 
 
-def _longest(func: FuncOp) -> Sequence[TensorOp]:
-    """The operations that can be moved, by decreasing total time."""
-    found = [op for loop in _loops(func) for op in _movable(loop)]
-    return sorted(found, key=lambda op: -time(op) * repetitions(op))
+def _ranked(func: FuncOp) -> Sequence[TensorOp]:
+    """The operations that can be moved, by decreasing time per byte of their results:
+    the value per weight of a knapsack."""
+    of = timing()
+    found = [op for loop in _loops(func) for op in _movable(loop, of)]
+    return sorted(found, key=lambda op: -_total_time(op) / max(_result_bytes(op), 1))
 
 
-def _move_all(func: FuncOp) -> int:
-    """Moves all operations, from the innermost loop outwards. Returns their number."""
-    count = 0
-    for loop in reversed(_loops(func)):
-        if movable := _movable(loop):
-            _move(loop, movable)
-            count += len(movable)
-    return count
+def _result_bytes(op: TensorOp) -> int:
+    return sum(typical_bytes(type) for type in op.declared)
 
 
-def _move_alone(value: SSAValue) -> None:
-    """Moves the operation of a value out of the loop whose body it is in."""
-    op = value.owner
-    assert isinstance(op, TensorOp)
-    loop = op.parent_op()
-    assert isinstance(loop, WhileOp)
-    _move(loop, [op])
+def _total_time(op: TensorOp) -> int:
+    """The nanoseconds that an operation takes in all iterations."""
+    return time(op) * repetitions(op)
 
 
-def _movable(loop: WhileOp) -> Sequence[TensorOp]:
+def _moved(func: FuncOp, ops: Sequence[TensorOp]) -> FuncOp:
+    """A copy of a function with `ops` moved out of as many loops as possible, from the
+    innermost loop outwards."""
+    copies: dict[SSAValue, SSAValue] = {}
+    copy = func.clone(copies)
+    chosen = {copies[op.results[0]] for op in ops}
+    of = timing()
+    for loop in reversed(_loops(copy)):
+        if chosen.isdisjoint(r for op in loop.body.block.ops for r in op.results):
+            continue
+        if movable := [op for op in _movable(loop, of) if op.results[0] in chosen]:
+            chosen.update(_move(loop, movable))
+    return copy
+
+
+def _movable(loop: WhileOp, of: Callable[[Operation], int]) -> Sequence[TensorOp]:
     """The invariant operations that take time and may move, in program order; none if
-    moving all of them saves too little."""
+    moving all of them saves too little.
+
+    of: the nanoseconds that an operation takes.
+    """
     found = [
         op
         for op in _invariants(loop)
-        if time(op) and not any(_is_placed(use) for r in op.results for use in r.uses)
+        if of(op) and not any(_is_placed(use) for r in op.results for use in r.uses)
     ]
-    saved = (iterations(loop) - 1) * sum(map(time, found))
-    return found if found and saved >= max(WORTH * time(loop), 1) else ()
+    saved = (iterations(loop) - 1) * sum(map(of, found))
+    return found if found and saved >= max(WORTH * of(loop), 1) else ()
 
 
 def _invariants(loop: WhileOp) -> Sequence[TensorOp]:
@@ -197,8 +201,9 @@ def _is_placed(use: Use) -> bool:
             return is_in_place(op)
 
 
-def _move(loop: WhileOp, ops: Sequence[TensorOp]) -> None:
-    """Moves `ops`, and the operations that they need, before `loop`."""
+def _move(loop: WhileOp, ops: Sequence[TensorOp]) -> Sequence[SSAValue]:
+    """Moves `ops`, and the operations that they need, before `loop`. Returns their
+    first results."""
     invariants = _invariants(loop)
     needed = set(ops)
     for op in reversed(invariants):
@@ -217,3 +222,4 @@ def _move(loop: WhileOp, ops: Sequence[TensorOp]) -> None:
         result.replace_all_uses_with(argument)
     erase_unused(loop.body.block)
     without_unused(loop)
+    return [outside[op.results[0]] for op in ops]

@@ -27,6 +27,7 @@ Does not: handle loops over all rows, loops whose stacks have readers besides th
 concatenation with the remaining rows, or remaining iterations before the loop.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -39,6 +40,7 @@ from xdsl.transforms.common_subexpression_elimination import cse
 from ...analysis.functions import erase_unused, tensor_blocks
 from ...analysis.loops import counter, only_writer
 from ...analysis.scans import Linear, argument_for, before_reshapes, extended
+from ...dialects.contents import contents_of
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import tensor_type_of
 from ...dialects.tgraph.callbacks import has_side_effect
@@ -67,20 +69,28 @@ class TGraphRerollLoops(OptionalPass):
     TOPIC = "loops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        found = [
-            loop
-            for block in tensor_blocks(op)
-            for loop in block.ops
-            if isinstance(loop, WhileOp) and _is_candidate(loop)
-        ]
+        found = _candidates(op)
         if not found:
             return
         for loop in found:
             _sink_constants(loop)
         _simplify(ctx, op)
-        for block in tensor_blocks(op):
+        before = contents_of(op)
+        for block in dict.fromkeys(loop.parent for loop in _candidates(op)):
+            assert block is not None
             rewrite_loops(block, _rerolled)
-        _simplify(ctx, op)
+        if contents_of(op) != before:
+            _simplify(ctx, op)
+
+
+def _candidates(op: ModuleOp) -> Sequence[WhileOp]:
+    """The loops to which later iterations may be added."""
+    return [
+        loop
+        for block in tensor_blocks(op)
+        for loop in block.ops
+        if isinstance(loop, WhileOp) and _is_candidate(loop)
+    ]
 
 
 def _simplify(ctx: Context, op: ModuleOp) -> None:

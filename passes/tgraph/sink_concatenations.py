@@ -45,12 +45,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.transforms.canonicalize import CanonicalizePass
-from xdsl.transforms.common_subexpression_elimination import (
-    CommonSubexpressionElimination,
-)
+from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
+from xdsl.transforms.common_subexpression_elimination import cse
+from xdsl.transforms.dead_code_elimination import region_dce
 
 from ...analysis.cost import duration
 from ...analysis.functions import (
@@ -132,14 +131,14 @@ def _lower(ctx: Context, func: FuncOp) -> None:
             ungroup(block)
         module = ModuleOp([copy])
         with held_back():
-            driver.run(ctx, module, _clean(), verify=False)  # groups copy broadcasts
+            _simplify(ctx, list(_without(others, copy)))  # groups copy broadcasts
             for block in _without(others, copy):
                 _broadcast_parts(block)
             clusters = sunk(_without(others, copy), again)
             if not clusters:
                 return
-            passes = [*_clean(), TGraphEliminateAssigns()]
-            driver.run(ctx, module, passes, verify=False)
+            _simplify(ctx, list(_without(others, copy)))
+            driver.run(ctx, module, [TGraphEliminateAssigns()], verify=False)
             TGraphFuse().fuse(_without(others, copy))
         after = _bytes(copy)
         if after < before and duration(copy) <= longest:
@@ -161,8 +160,18 @@ def _without(others: Container[Block], func: FuncOp) -> Iterator[Block]:
     return (each for each in blocks_within(func.body.block) if each not in others)
 
 
-def _clean() -> Sequence[ModulePass]:
-    return [CanonicalizePass(), CommonSubexpressionElimination()]
+def _simplify(ctx: Context, blocks: Sequence[Block]) -> None:
+    """Canonicalizes blocks, with the loops and branches in them, and eliminates common
+    subexpressions."""
+    pattern = GreedyRewritePatternApplier(
+        [CanonicalizationRewritePattern()], ctx=ctx, folding_enabled=True
+    )
+    walker = PatternRewriteWalker(pattern, post_walk_func=region_dce)
+    regions = [block.parent for block in blocks if block.parent]
+    for region in regions:
+        if not any(each is not region and each.is_ancestor(region) for each in regions):
+            walker.rewrite_region(region)
+            cse(region)
 
 
 def _bytes(func: FuncOp) -> int:
