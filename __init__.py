@@ -541,6 +541,7 @@ def frontier(
 class _RunOptions(PlanOptions):
     workspaces: str = "native"
     pools: tuple[Any, ...] = ()
+    flush_subnormals: bool = False
 
 
 @_takes(_RunOptions)
@@ -559,8 +560,10 @@ def compile(
     number of threads that a call uses, as in `Executable`; by default one per processor
     that the process may run on. With the `pools` of other programs, the program uses
     their arenas, which are then as large as the largest program needs, and the programs
-    run one at a time. A plan that took half a second or more is kept on disk for other
-    processes that compile the same program.
+    run one at a time. With `flush_subnormals`, numbers smaller than the normal ones
+    count as zero, which is faster where they occur (`Executable`). A plan that took
+    half a second or more is kept on disk for other processes that compile the same
+    program.
 
     Raises what `plan` raises, and `LocatedError` for devices other than processors
     (`cpu:0`, `cpu:1`, ...), which can be planned for but not run on. If the machine is
@@ -579,7 +582,8 @@ def compile(
     if not is_runnable(options.device):
         raise ValueError(f"device is {options.device!r}, expected {RUNNABLE} to run")
     module = _module_of(program)
-    pools, options = options.pools, replace(options, pools=())
+    pools, flush_subnormals = options.pools, options.flush_subnormals
+    options = replace(options, pools=(), flush_subnormals=False)
     if wrong := [pool for pool in pools if not isinstance(pool, Pool)]:
         raise TypeError(f"pools have {wrong[0]!r}, expected a program's `pools`")
     with seldom_collected():
@@ -598,6 +602,7 @@ def compile(
                 parameters=parameters,
                 pools=pools,
                 callbacks=model.callbacks,
+                flush_subnormals=flush_subnormals,
             )
         run = DynamicExecutable(
             planned,
@@ -605,6 +610,7 @@ def compile(
             threads=options.threads,
             pools=pools,
             callbacks=model.callbacks,
+            flush_subnormals=flush_subnormals,
         )
         run.bind(parameters)
         return run
@@ -666,7 +672,8 @@ def jit(
     arrays. An argument in `donate_argnums` or `donate_argnames` is state: if its arrays
     are writable NumPy arrays, a call overwrites them and returns them. A loop that
     passes the returned state to the next call therefore copies nothing after its first
-    call. The options are those of `compile`.
+    call. The options are those of `compile`. As in JAX, subnormal numbers count as
+    zero, unless `flush_subnormals` is false.
 
     The function also works under `jax.jit` and `jax.vmap`, as a callback
     (`tensorplan.integrations.jax`), and has derivatives of each order, forwards and
@@ -678,6 +685,7 @@ def jit(
     """
     from .integrations.jax import Jitted
 
+    options = {"flush_subnormals": True} | options
     _expect_options(options, _RunOptions)
 
     def build(

@@ -69,6 +69,10 @@ class Executable(CallableProgram):
     or others (see `tensorplan.runtime.devices.processes`). Results are the same, except
     that products and convolutions of oneDNN differ by rounding when they are divided.
 
+    With `flush_subnormals`, numbers smaller than the normal ones count as zero, as XLA
+    and JAX compute on processors: IEEE 754 arithmetic with them is many times slower.
+    By default, the mode of the calling thread applies.
+
     `callbacks` are the functions that `tgraph.host_callback` calls (`Model.callbacks`).
     If a function raises an exception, the call raises a `LocatedError` with that
     exception as its cause; variables then have old or new contents.
@@ -90,6 +94,7 @@ class Executable(CallableProgram):
         processes: "Processes | None" = None,
         parameters: Mapping[int, object] | None = None,
         callbacks: Callbacks = (),
+        flush_subnormals: bool = False,
     ):
         if sanitize and (concurrent or processes):
             raise ValueError("sanitize cannot be combined with concurrent or processes")
@@ -97,6 +102,8 @@ class Executable(CallableProgram):
             raise ValueError(
                 "processes cannot be combined with threads, concurrent or pools"
             )
+        if processes and flush_subnormals:
+            raise ValueError("processes cannot be combined with flush_subnormals")
         if processes and callbacks:
             raise ValueError("callbacks cannot run in other processes")
         self._module = module
@@ -110,6 +117,7 @@ class Executable(CallableProgram):
         self._threads = 1 if processes else checked(threads)
         self._concurrent = concurrent
         self._processes = processes
+        self._flush_subnormals = flush_subnormals
         self._signature = signature(module, entry)
         self._prepare(pools, parameters or {})
 
@@ -141,7 +149,12 @@ class Executable(CallableProgram):
 
     def _made_runner(self) -> Runner:
         if self._processes is None:
-            return local(self._compiled, self._threads, self._concurrent)
+            return local(
+                self._compiled,
+                self._threads,
+                self._concurrent,
+                self._flush_subnormals,
+            )
         from .devices.processes import Remote
 
         return Remote(
@@ -214,7 +227,8 @@ class Executable(CallableProgram):
                 del bound[number]
             for step in program.steps:
                 step.make()  # grows the workspace to its final size
-            save(path, program, self.inputs, self.results, bound)
+            flush = self._flush_subnormals
+            save(path, program, self.inputs, self.results, bound, flush)
 
     def surround(self, wrap: Callable[[Step, list[Call]], list[Call]]) -> None:
         """Wraps the calls of each step in all later runs, to observe or delay them.

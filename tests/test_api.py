@@ -201,7 +201,10 @@ def test_empty_programs_are_refused(text: str) -> None:
         (tensorplan.plan, {}),
         (tensorplan.explain, {"limit": 60.0}),
         (tensorplan.frontier, {"points": 20, "measure": False}),
-        (tensorplan.compile, {"workspaces": "native", "pools": ()}),
+        (
+            tensorplan.compile,
+            {"workspaces": "native", "pools": (), "flush_subnormals": False},
+        ),
     ],
 )
 def test_keywords_are_the_options_of_plan_pipeline(

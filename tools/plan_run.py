@@ -112,6 +112,11 @@ def make_parser() -> Parser:
         help="run streams and devices concurrently",
     )
     how.add_argument(
+        "--flush-subnormals",
+        action="store_true",
+        help="count numbers smaller than the normal ones as zero, which is faster",
+    )
+    how.add_argument(
         "--processes",
         type=at_least(1, integer),
         metavar="N",
@@ -145,10 +150,11 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error(
             "only one of --sanitize, --concurrent and --processes can be given"
         )
-    if options.profile and (
-        options.processes or options.level == "reference" or options.backend == "mlir"
-    ):
-        parser.error("--profile requires kernels that run in this process")
+    if options.processes or options.level == "reference" or options.backend == "mlir":
+        for name in ("profile", "flush_subnormals"):
+            if getattr(options, name):
+                option = name.replace("_", "-")
+                parser.error(f"--{option} requires kernels that run in this process")
     if options.backend == "mlir" and (options.sanitize or options.level == "reference"):
         parser.error(
             "--backend=mlir cannot be combined with --sanitize or --level=reference"

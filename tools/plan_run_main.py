@@ -309,6 +309,7 @@ def make_runner(module: ModuleOp, options: argparse.Namespace) -> Runner:
         concurrent=options.concurrent,
         processes=processes,
         allocator=options.allocator or "bfc",
+        flush_subnormals=options.flush_subnormals,
     )
     profile = executable.profile() if options.profile else None
 

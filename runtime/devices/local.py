@@ -18,6 +18,7 @@ from threading import Lock, Thread
 
 import numpy as np
 
+from ..backends.jit import subnormals
 from ..backends.numpy import blas
 from ..calls import Call
 from ..program.program import Program
@@ -27,24 +28,35 @@ from .order import Queue, queue_of, waits
 from .serial import JoinedRunner, Serial, tape
 
 
-def local(program: Program, threads: int, concurrent: bool) -> Runner:
-    """Makes the program's calls. With `concurrent`, queues run concurrently."""
+def local(
+    program: Program, threads: int, concurrent: bool, flush_subnormals: bool = False
+) -> Runner:
+    """Makes the program's calls. With `concurrent`, queues run concurrently. With
+    `flush_subnormals`, subnormal numbers count as zero."""
     if not concurrent:
-        return Serial(program, threads)
+        return Serial(program, threads, flush_subnormals)
     queues = {queue_of(step) for step in program.steps}
     before = waits(program.steps)
-    return Concurrent(program, before, max(1, min(threads, len(queues))))
+    threads = max(1, min(threads, len(queues)))
+    return Concurrent(program, before, threads, flush_subnormals)
 
 
 class Concurrent(JoinedRunner):
     """Runs queues concurrently in threads of this process."""
 
-    def __init__(self, program: Program, before: Sequence[Sequence[int]], threads: int):
+    def __init__(
+        self,
+        program: Program,
+        before: Sequence[Sequence[int]],
+        threads: int,
+        flush_subnormals: bool,
+    ):
         """`before` is the result of `order.waits` for the program's steps."""
         self._program = program
         self._parts = _parts(program.steps, before)
         self._threads = threads
-        self._latest = _Run([])
+        self._mode = subnormals.FLUSHED if flush_subnormals else None
+        self._latest = _Run([], self._mode)
         self.remake()
 
     def wait(self) -> None:
@@ -59,7 +71,7 @@ class Concurrent(JoinedRunner):
 
     def run(self, stage: int | None = None) -> None:
         _helpers.start(self._threads)
-        run = self._latest = _Run(self._parts)
+        run = self._latest = _Run(self._parts, self._mode)
         try:
             with blas.Threads(1):  # for each of the threads
                 _helpers.work_at(run, self._threads)
@@ -91,8 +103,11 @@ class _Part:
 class _Run:
     """One run of all parts, in any number of threads."""
 
-    def __init__(self, parts: Sequence[_Part]):
+    def __init__(self, parts: Sequence[_Part], mode: int | None):
+        """`mode` says how threads compute with subnormal numbers; None: like the
+        caller's thread."""
         self.errors: list[tuple[int, BaseException]] = []
+        self._mode = subnormals.current() if mode is None else mode
         self.has_failed = False
         self._before = {part: part.before for part in parts}
         self._ready: SimpleQueue[_Part | None] = SimpleQueue()
@@ -108,6 +123,7 @@ class _Run:
 
     def work(self) -> None:
         """Runs parts until there are none left."""
+        subnormals.switch(self._mode)
         while (part := self._ready.get()) is not None:
             if not self.has_failed:
                 try:

@@ -7,15 +7,16 @@ from itertools import pairwise
 import numpy as np
 
 from ..backends.jit.records import is_native, joined
+from ..backends.jit.subnormals import flushing
 from ..backends.numpy import blas
 from ..calls import Call
 from ..program.program import Changes, Program
 from ..program.steps import Step
 
 
-def tape(steps: Iterable[Step]) -> list[Call]:
+def tape(steps: Iterable[Step], flush_subnormals: bool = False) -> list[Call]:
     """The calls of `steps`, with consecutive native calls joined into one call."""
-    return joined([call for step in steps for call in step.calls])
+    return joined([call for step in steps for call in step.calls], flush_subnormals)
 
 
 class JoinedRunner(ABC):
@@ -39,10 +40,13 @@ class JoinedRunner(ABC):
 class Serial(JoinedRunner):
     """Runs one step after the other in the caller's thread."""
 
-    def __init__(self, program: Program, threads: int = 1):
+    def __init__(
+        self, program: Program, threads: int = 1, flush_subnormals: bool = False
+    ):
         """`threads` is the number of threads that NumPy's BLAS uses."""
         self._program = program
         self._threads = threads
+        self._flush_subnormals = flush_subnormals
         self._cuts: Sequence[int] = ()
         self.remake()
 
@@ -52,7 +56,8 @@ class Serial(JoinedRunner):
     def _join(self) -> None:
         steps = self._program.steps
         bounds = pairwise([0, *self._cuts, len(steps)])
-        stages = [tape(steps[start:end]) for start, end in bounds]
+        flush = self._flush_subnormals
+        stages = [tape(steps[start:end], flush) for start, end in bounds]
         self._whole = [call for calls in stages for call in calls]
         self._stages = stages
         self._is_native = is_native(self._whole)
@@ -68,7 +73,11 @@ class Serial(JoinedRunner):
             for function, arguments in calls:
                 function(*arguments)
             return
-        with np.errstate(all="ignore"), blas.Threads(self._threads):
+        with (
+            np.errstate(all="ignore"),
+            blas.Threads(self._threads),
+            flushing(self._flush_subnormals),
+        ):
             for function, arguments in calls:
                 function(*arguments)
 

@@ -25,6 +25,7 @@ from ...dialects.tgraph.structure import FusionOp
 from ...support.arrays import Array
 from ..backends.dispatch import compile_call
 from ..backends.jit.records import is_native
+from ..backends.jit.subnormals import with_subnormals
 from ..calls import Call, HostCallback
 from ..pool import Pool, Scratch
 from ..runnable import check_devices, device_of
@@ -230,7 +231,7 @@ class CompiledProgram(Program):
 
     def _add_callback(self, op: HostCallbackOp) -> None:
         function = function_of(op, self._callbacks)
-        called = HostCallback(function, partial(_failure, op))
+        called = HostCallback(with_subnormals(function), partial(_failure, op))
         sources = [self.memory.views[value] for value in op.inputs]
         targets = [self.memory.views[value] for value in op.outs]
         outside = [self._outside] if op.has_side_effect else []

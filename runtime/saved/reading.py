@@ -33,7 +33,7 @@ from ..backends.onednn.primitives import (
 )
 from ..callable import CallableProgram
 from ..calls import Call
-from ..devices.serial import Serial
+from ..devices.local import local
 from ..pool import ALIGNMENT, Pool
 from ..prepacking import Prepacked
 from ..program.program import Memory, Program
@@ -101,7 +101,8 @@ def _program(files: Files) -> CallableProgram:
         [Input(*_slot(x), x["variable"], False, x["donated"]) for x in inputs],
         [Result(*_slot(slot), slot["input"]) for slot in results],
     )
-    made = CallableProgram(program, arguments, Serial(program, available()))
+    runner = local(program, available(), False, manifest["flush_subnormals"])
+    made = CallableProgram(program, arguments, runner)
     made.bind({number: reader.value(array) for number, array in manifest["bound"]})
     return made
 

@@ -47,10 +47,12 @@ def save(
     inputs: Sequence[Input],
     results: Sequence[Result],
     bound: Mapping[int, Array],
+    flush_subnormals: bool,
 ) -> None:
     """Writes a program that has not been called. `bound` has the arrays of inputs that
-    are bound in advance. Bound parameters, whose memory does not move, are saved as
-    constants, and are no inputs of the saved program.
+    are bound in advance; `flush_subnormals` is the option of `Executable`. Bound
+    parameters, whose memory does not move, are saved as constants, and are no inputs of
+    the saved program.
 
     Raises `LocatedError` for an operation with calls that cannot be written; `OSError`.
     """
@@ -75,6 +77,7 @@ def save(
         ],
         "bound": [[numbers[n], writer.value(array)] for n, array in bound.items()],
         "calls": calls,
+        "flush_subnormals": flush_subnormals,
         "primitives": writer.primitives,
         "functions": writer.functions,
         **writer.needed(),

@@ -13,6 +13,7 @@ from ....support.arrays import Array, address, span
 from ...calls import Call
 from .inlining import ALIGNMENT, LARGEST, Local, Part, branch, loop
 from .llvm import Function, compiler
+from .subnormals import FLUSHED, MODE
 from .team import PARALLEL, team
 
 TAPE = """define i32 @{name}(ptr %words) {
@@ -43,6 +44,18 @@ done:
 number of functions, then for each its address, the number of its words, and these
 words.
 """
+
+_FLUSHING = f"""{TAPE.replace("i32 @{name}", "internal i32 @tape")}
+define i32 @{{name}}(ptr %words) {{
+  %before = call i64 @mode()
+  %mode = or i64 %before, {FLUSHED}
+  call void @set_mode(i64 %mode)
+  %status = call i32 @tape(ptr %words)
+  call void @set_mode(i64 %before)
+  ret i32 %status
+}}
+{MODE}"""
+"""Like `TAPE`, with subnormal numbers as zero."""
 
 _CONTROL = """define i32 @{name}(ptr %words) {
 entry:
@@ -220,9 +233,9 @@ class Tape:
 
     __slots__ = ("_function", "_words", "address", "records")
 
-    def __init__(self, records: Sequence[Record]):
+    def __init__(self, records: Sequence[Record], flush_subnormals: bool = False):
         """Moves the words of the records into this tape."""
-        self._function = compiler().function(TAPE)
+        self._function = compiler().function(_FLUSHING if flush_subnormals else TAPE)
         self.records = records
         compiler().make(f for record in records for f in record.functions())
         words = [len(records)]
@@ -386,14 +399,14 @@ def is_native(calls: Sequence[Call]) -> bool:
     return all(isinstance(function, Record | Tape) for function, _ in calls)
 
 
-def joined(calls: Sequence[Call]) -> list[Call]:
+def joined(calls: Sequence[Call], flush_subnormals: bool = False) -> list[Call]:
     """The same calls, with consecutive records joined into tapes."""
     result: list[Call] = []
     run: list[Record] = []
 
     def end_run() -> None:
         if run:
-            result.append((Tape(run.copy()), ()))
+            result.append((Tape(run.copy(), flush_subnormals), ()))
         run.clear()
 
     for call in calls:

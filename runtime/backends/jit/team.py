@@ -8,6 +8,7 @@ more threads.
 
     ticket      the number of the offer (32 bits), and the number of parts not yet taken
     members     threads besides the caller that may take parts
+    mode        how the caller computes with subnormal numbers (subnormals.py)
     left        parts that have not ended
 
 Threads are POSIX threads that run no Python code. They start when a call first needs
@@ -22,7 +23,7 @@ import platform
 import time
 from functools import cache
 
-from . import signals
+from . import signals, subnormals
 from .llvm import compiler
 
 PATIENCE = 100_000
@@ -46,7 +47,7 @@ _IS_LONG = f"""%time = call i64 @now()
   %waited = sub i64 %time, %since
   %is_long = icmp ugt i64 %waited, {PATIENCE}"""
 
-_TICKET, _PARTS, _TAPE, _MEMBERS, _STATUS = range(5)
+_TICKET, _PARTS, _TAPE, _MEMBERS, _STATUS, _MODE = range(6)
 _LEFT, _BUSY, _STARTED, _SEATS, _WORK, _SIGNALS = 8, 16, 17, 18, 19, 20
 _SLEEPERS, _WAITING = 24, 25
 _LOCK, _OFFERED, _ENDED, _SIZE = 32, 40, 48, 56
@@ -64,7 +65,7 @@ def _fields(*names: int) -> str:
 
 _TAKE = f"""define internal void @take(ptr %team) {{
 entry:
-{_fields(_PARTS, _TAPE, _STATUS, _LEFT, _WAITING, _LOCK, _ENDED)}
+{_fields(_PARTS, _TAPE, _STATUS, _MODE, _LEFT, _WAITING, _LOCK, _ENDED)}
   br label %next
 next:
   %ticket = load atomic i64, ptr %team acquire, align 8
@@ -74,6 +75,7 @@ next:
 try:
   %parts = load atomic ptr, ptr %at{_PARTS} monotonic, align 8
   %tape = load atomic ptr, ptr %at{_TAPE} monotonic, align 8
+  %mode = load atomic i64, ptr %at{_MODE} monotonic, align 8
   %fewer = sub i64 %ticket, 1
   %tried = cmpxchg ptr %team, i64 %ticket, i64 %fewer acq_rel monotonic
   %is_taken = extractvalue {{ i64, i1 }} %tried, 1
@@ -82,6 +84,7 @@ run:
   %number = sub i64 %some, 1
   %partat = getelementptr ptr, ptr %parts, i64 %number
   %part = load ptr, ptr %partat
+  call void @set_mode(i64 %mode)
   %status = call i32 %tape(ptr %part)
   %is_good = icmp eq i32 %status, 0
   br i1 %is_good, label %end, label %failed
@@ -119,6 +122,7 @@ define internal i64 @now() {{
   ret i64 %sum
 }}
 declare i32 @clock_gettime(i32, ptr)
+{subnormals.MODE}
 {"declare void @llvm.x86.sse2.pause()" if "x86" in _PAUSE else ""}
 """
 """Takes parts until there are none, and wakes a caller who waits for the last one. A
@@ -186,7 +190,7 @@ entry:
   %countat = getelementptr i64, ptr %words, i64 3
   %count = load i64, ptr %countat
   %parts = getelementptr i64, ptr %words, i64 4
-{_fields(_PARTS, _TAPE, _MEMBERS, _STATUS, _LEFT, _BUSY, _STARTED, _WORK)}
+{_fields(_PARTS, _TAPE, _MEMBERS, _STATUS, _MODE, _LEFT, _BUSY, _STARTED, _WORK)}
 {_fields(_SLEEPERS, _WAITING, _LOCK, _OFFERED, _ENDED)}
   %tried = cmpxchg ptr %at{_BUSY}, i64 0, i64 1 acq_rel monotonic
   %is_free = extractvalue {{ i64, i1 }} %tried, 1
@@ -222,6 +226,8 @@ offer:
   store atomic ptr %tape, ptr %at{_TAPE} monotonic, align 8
   store atomic i64 %members, ptr %at{_MEMBERS} monotonic, align 8
   store atomic i32 0, ptr %at{_STATUS} monotonic, align 8
+  %mode = call i64 @mode()
+  store atomic i64 %mode, ptr %at{_MODE} monotonic, align 8
   store atomic i64 %count, ptr %at{_LEFT} monotonic, align 8
   %last = load atomic i64, ptr %team monotonic, align 8
   %next = add i64 %last, 4294967296
