@@ -37,6 +37,7 @@ _REWRITES = {
     "tgraph-fuse-updates-into-scan": "TGraphFuseUpdatesIntoScan",
     "tgraph-split-updates": "TGraphSplitUpdates",
     "tgraph-fuse-into-loops": "TGraphFuseIntoLoops",
+    "tgraph-sink-invariants": "TGraphSinkInvariants",
     "tgraph-sink-reshapes": "TGraphSinkReshapes",
     "tgraph-hoist-transposes": "TGraphHoistTransposes",
 }
