@@ -23,10 +23,13 @@ compares the estimates with kernels. Symbolic sizes count as typical sizes.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
+from itertools import starmap
 from math import prod
 
 from xdsl.dialects import affine, scf
 from xdsl.dialects.builtin import (
+    Float32Type,
+    Float64Type,
     MemRefType,
     ModuleOp,
     TensorType,
@@ -120,6 +123,15 @@ to 500 KB 54, 1 MB 36, 2 MB 24, and more 15 to 20."""
 
 NEAR = 1 << 19
 """The bytes that stay in a core's L2 cache between operations."""
+
+CACHE = 1 << 21
+"""The bytes of a core's L2 cache."""
+
+MANY_ROWS, PANEL_BYTES_PER_NS = 64, 70
+"""The rows of a product from which on native code copies each panel of the right
+matrix; and the bytes of this matrix, if it is in a core's L2 cache, for which each
+further product of fewer rows takes a nanosecond longer. Measured on a Xeon for 8 to 32
+rows and matrices of 256 KB to 2 MB: 70 to 500."""
 
 CONTRACTED_PER_NS = 100
 """FLOPs of contractions that one core computes per nanosecond."""
@@ -328,6 +340,46 @@ def time_to_pack(op: Operation, value: SSAValue) -> int:
     else:
         return 0
     return round(2 * _bytes(value) / bytes_per_ns)
+
+
+def time_to_read_again(op: Operation, value: SSAValue) -> int:
+    """The nanoseconds that an operation or group takes to read all of `value`, an
+    operand, or to pack it, for each further part of its result."""
+    bytes = 0 if isinstance(value.type, VariableType) else _bytes(value)
+    readers = _readers(op, value)
+    if bytes <= CACHE and readers and all(starmap(_multiplies_few_rows, readers)):
+        return round(bytes / PANEL_BYTES_PER_NS)
+    return max(time_to_move(bytes), time_to_pack(op, value))
+
+
+def _readers(op: Operation, value: SSAValue) -> list[tuple[Operation, SSAValue]]:
+    """The operations of a group that read `value`, with its name there; otherwise the
+    operation itself."""
+    if not isinstance(op, FusionOp):
+        return [(op, value)]
+    arguments = zip(op.inputs, op.body.block.args, strict=True)
+    return [
+        (use.operation, argument)
+        for operand, argument in arguments
+        if operand is value
+        for use in argument.uses
+    ]
+
+
+def _multiplies_few_rows(op: Operation, value: SSAValue) -> bool:
+    """Whether native code multiplies a few rows by `value`, a matrix that it then reads
+    where it lies (native/panels.py)."""
+    if not isinstance(op, DotGeneralOp) or value is not op.inputs[1]:
+        return False
+    if op.contracting[1] != (len(op.batching[1]),) or len(op.contracting[1]) != 1:
+        return False
+    left = op.inputs[0]
+    summed = prod(typical_shape_of(left)[dim] for dim in op.contracting[0])
+    rows = typical_size(left) // max(summed * _batch(op), 1)
+    return rows < MANY_ROWS and all(
+        isinstance(tensor_type_of(v.type).element_type, Float32Type | Float64Type)
+        for v in op.inputs
+    )
 
 
 def _packing(op: Operation) -> int:

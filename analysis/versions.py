@@ -16,6 +16,7 @@ from typing import TypeVar
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects.tgraph.base import TensorOp
+from ..dialects.tgraph.shaping import ReshapeOp
 from ..dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 from .operations import is_view, operands_of, uses
 
@@ -101,7 +102,8 @@ def looped_into(
     position: Mapping[Operation, int] | Mapping[Operation, int | Fraction],
     uses_of: Callable[[SSAValue], Iterable[tuple[Operation, int]]] = uses,
 ) -> SSAValue | None:
-    """The result of a loop that is assigned, if it can be carried in the variable.
+    """The result of a loop that is assigned, perhaps in another shape, if it can be
+    carried in the variable.
 
     The variable can carry it if only the loop, for its initial value, reads the old
     contents from the loop on.
@@ -109,11 +111,12 @@ def looped_into(
     assign, before = version.writer, version.previous
     if not isinstance(assign, AssignOp) or before is None:
         return None
-    loop = assign.value.owner
+    result = _before_reshapes(assign.value)
+    loop = result.owner
     if not isinstance(loop, WhileOp):
         return None
-    start = loop.inputs[loop.res.index(assign.value)]
-    is_only_start = sum(value is start for value in loop.inputs) == 1
+    start = _before_reshapes(loop.inputs[loop.res.index(result)])
+    is_only_start = sum(source_of(value) is start for value in loop.inputs) == 1
     at = position[loop]
     if before.writer is not None and position[before.writer] >= at:
         return None
@@ -122,4 +125,11 @@ def looped_into(
             is_start = reader is loop and value is start and is_only_start
             if read >= at and not is_start:
                 return None
-    return assign.value
+    return result
+
+
+def _before_reshapes(value: SSAValue) -> SSAValue:
+    """The tensor that has the elements of `value` in the same order."""
+    while isinstance(value.owner, ReshapeOp) and is_view(value.owner):
+        value = value.owner.inputs[0]
+    return value

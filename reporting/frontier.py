@@ -97,6 +97,8 @@ def frontier(
     pipeline = pipeline or PlanPipeline()
     check_options(pipeline, points)
     planner = _Planner(ctx, module, pipeline, measure)
+    if measure:
+        _check_devices(planner.plan(sys.maxsize))
     found: list[FrontierPoint] = []
     kept: Sequence[FrontierPoint] = ()
     for point in _points(planner, points):
@@ -164,6 +166,14 @@ class _Planner:
         sizes = [pool.size for pool in check_plan(planned) if pool.argument is None]
         bytes = max(sizes, default=0)
         return FrontierPoint(bytes, best.time, budget, best.what, planned)
+
+
+def _check_devices(point: FrontierPoint) -> None:
+    """Raises `LocatedError` if this machine cannot run the plan because it lacks a
+    device, before the search for other plans takes its time."""
+    from ..runtime.runnable import check_devices
+
+    check_devices(cast(ModuleOp, point.planned))
 
 
 def _measured(

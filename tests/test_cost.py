@@ -21,6 +21,7 @@ from tensorplan.analysis.cost import (
     MIXED_PER_NS,
     NEAR,
     PACKED_PER_NS,
+    PANEL_BYTES_PER_NS,
     REORDERED_PER_NS,
     SIGNED_PER_NS,
     TRANSPOSED_PER_NS,
@@ -32,6 +33,7 @@ from tensorplan.analysis.cost import (
     time_to_copy,
     time_to_move,
     time_to_pack,
+    time_to_read_again,
     time_together,
     times,
 )
@@ -138,6 +140,29 @@ def test_time_to_pack_the_operands_of_a_product() -> None:
     assert time_to_pack(transposed, transposed.operands[0]) == time_to_move(16384)
     vector = product("", "512x512", "512x1", "512x1")
     assert not any(time_to_pack(vector, value) for value in vector.operands)
+
+
+@pytest.mark.parametrize("rows", ["32", "64"])
+@pytest.mark.parametrize("columns", ["1024", "2048"])
+def test_matrices_are_read_again_where_they_lie(rows: str, columns: str) -> None:
+    """By products of few rows, if they are in a core's cache; also in groups."""
+    shapes = f"{rows}x512", f"512x{columns}", f"{rows}x{columns}"
+    left, right, result = (f"tensor<{shape}xf32>" for shape in shapes)
+    group = f"""%r = tgraph.fusion(%x = %a, %y = %b) : ({left}, {right}) -> {result} {{
+      %0 = tgraph.dot_general %x, %y {{lhs_contracting_dimensions = array<i64: 1>,
+        rhs_contracting_dimensions = array<i64: 0>}} : ({left}, {right}) -> {result}
+      %1 = tgraph.negate %0 : {result}
+      tgraph.yield %1 : {result}
+    }}"""
+    alone = product("", *shapes)
+    grouped = only(parsed(f"%a: {left}, %b: {right}", group), "fusion")
+    bytes = 4 * 512 * int(columns)
+    few = round(bytes / PANEL_BYTES_PER_NS)
+    packed = max(time_to_move(bytes), round(2 * bytes / PACKED_PER_NS))
+    want = few if (rows, columns) == ("32", "1024") else packed
+    for op in (alone, grouped):
+        assert time_to_read_again(op, op.operands[1]) == want
+    assert few < packed
 
 
 def test_parameters_are_packed_before_the_program_runs() -> None:

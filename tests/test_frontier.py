@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.model import Model
+from tensorplan.passes.tgraph.fit import Fitted, Lowerings
 from tensorplan.reporting import frontier as frontiers
 from tensorplan.reporting.frontier import FrontierPoint
 from tensorplan.runtime import measuring
@@ -181,10 +182,21 @@ def test_a_coarse_clock_measures_short_programs(
     assert 100 < measuring.measured_time(planned, threads=1) < 10_000_000
 
 
-def test_plans_for_missing_devices_cannot_be_measured() -> None:
-    placed = parse(CHAIN)
+def test_plans_for_missing_devices_cannot_be_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The error comes before the search for the plan with the fewest bytes."""
+    budgets: list[int] = []
+    fitted = Lowerings.fitted
+
+    def noted(self: Lowerings, budget: int) -> Fitted:
+        budgets.append(budget)
+        return fitted(self, budget)
+
+    monkeypatch.setattr(Lowerings, "fitted", noted)
     with pytest.raises(LocatedError, match="gpu"):
-        tensorplan.frontier(placed, points=2, measure=True, device="gpu:0")
+        tensorplan.frontier(parse(CHAIN), points=2, measure=True, device="gpu:0")
+    assert budgets == [sys.maxsize]
 
 
 def test_programs_without_a_frontier() -> None:

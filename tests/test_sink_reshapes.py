@@ -288,6 +288,51 @@ func.func @main(%q: {whole}, %k: {shared}) -> {tensor([2, 3 * heads, 5, 5])} {{
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("rows", [7, 1])
+@pytest.mark.parametrize("turned", [False, True])
+def test_merged_sums_go_through_operands_as_stored(rows: int, turned: bool) -> None:
+    """Both operands merge transposed dimensions, as in `J(x) @ J(y).T` of Jacobians."""
+    right, shape, dim = ("%t", [20, 6], 0) if turned else ("%r1", [6, 20], 1)
+    x, result = tensor([rows, 5, 4]), tensor([rows, 6])
+    module = parse(f"""
+func.func @main(%x: {x}, %y: tensor<6x5x4xf32>) -> {result} {{
+  %x0 = tgraph.transpose %x {{permutation = array<i64: 0, 2, 1>}}
+    : ({x}) -> {tensor([rows, 4, 5])}
+  %y0 = tgraph.transpose %y {{permutation = array<i64: 0, 2, 1>}}
+    : (tensor<6x5x4xf32>) -> tensor<6x4x5xf32>
+  %r0 = tgraph.reshape %x0 : ({tensor([rows, 4, 5])}) -> {tensor([rows, 20])}
+  %r1 = tgraph.reshape %y0 : (tensor<6x4x5xf32>) -> tensor<6x20xf32>
+  %t = tgraph.transpose %r1 {{permutation = array<i64: 1, 0>}}
+    : (tensor<6x20xf32>) -> tensor<20x6xf32>
+  %s = tgraph.dot_general %r0, {right} {{lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: {dim}>}}
+    : ({tensor([rows, 20])}, {tensor(shape)}) -> {result}
+  func.return %s : {result}
+}}""")
+    values = inputs(module)
+    (want,) = run_reference(module, values)
+    (got,) = run_reference(run(module, TGraphSinkReshapes()), values)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    planned = tensorplan.plan(module)
+    assert not tensorplan.report(planned)["pools"]
+    (got,) = tensorplan.compile(planned)(*values)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_sums_over_dimensions_merged_in_different_orders_stay() -> None:
+    module = parse("""
+func.func @main(%x: tensor<3x4x4xf32>, %y: tensor<2x4x4xf32>) -> tensor<3x2xf32> {
+  %t = tgraph.transpose %x {permutation = array<i64: 0, 2, 1>} : tensor<3x4x4xf32>
+  %0 = tgraph.reshape %t : (tensor<3x4x4xf32>) -> tensor<3x16xf32>
+  %1 = tgraph.reshape %y : (tensor<2x4x4xf32>) -> tensor<2x16xf32>
+  %s = tgraph.dot_general %0, %1 {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 1>}
+    : (tensor<3x16xf32>, tensor<2x16xf32>) -> tensor<3x2xf32>
+  func.return %s : tensor<3x2xf32>
+}""")
+    assert run(module, TGraphSinkReshapes()).is_structurally_equivalent(module)
+
+
 def test_stacked_values_are_added_separately() -> None:
     """Sines and cosines of angles are interleaved, as in positional encodings."""
     module = parse("""

@@ -11,8 +11,8 @@ program:
  * a longer search for an order, which costs nothing at run time;
  * other fusions: NNVM's, or none if a group keeps its operands live for too long;
  * more and slower tiles for chains with a wide middle, loops over tiles of several
-   sizes, such as the budget and a fourth of it, and as few loops and tiles as meet the
-   budget.
+   sizes, such as the budget, a half and a fourth of it, and as few loops or slices as
+   meet the budget.
 
 It drops every version that another one beats in both time and bytes. It then lowers
 each remaining version further, as far as the budget requires:
@@ -69,7 +69,7 @@ LONG_EFFORT = 1.0
 MORE, MANY = (32, 0.1), (128, 2.0)
 """Numbers of tiles, each with the share of the time that it may add."""
 
-TILES = 1, 4
+TILES = 1, 2, 4
 """Divisors of the budget, for the bytes that a tile in a loop may need."""
 
 SMALLER = 8
@@ -207,15 +207,19 @@ class Lowerings:
         for found in self._ways(budget):
             tried.append(found)
             yield found
-            if found.bytes <= budget and found.time <= tried[0].time:
+            if found.bytes <= budget and found.time <= min(c.time for c in tried):
                 return
         if self._fit.tiles and (ordered := self._known.get(ORDERED)):
-            few = TGraphTile(1, MANY[1], budget=budget, **self._placing)
-            is_met = _best(tried, budget).bytes <= budget
-            what = "loops over few tiles"
-            if found := self._tiled(what, ordered, few, budget, is_met):
-                tried.append(found)
-                yield found
+            tiles = {
+                "loops over few tiles": (1, MANY[1], IN_CACHE),
+                "few slices": (*MANY, 0),
+            }
+            for what, (most, slowdown, bytes) in tiles.items():
+                few = TGraphTile(most, slowdown, bytes, budget=budget, **self._placing)
+                is_met = _best(tried, budget).bytes <= budget
+                if found := self._tiled(what, ordered, few, budget, is_met):
+                    tried.append(found)
+                    yield found
         for start in undominated(tried):
             best = _best(tried, budget)
             if best.bytes <= budget and best.time <= start.time:

@@ -73,6 +73,10 @@ then reads each key where it lies:
     %2 = tgraph.dot_general %1, %0 {...} : ... -> tensor<2x3x8x8xf32>
     %3 = tgraph.reshape %2 : (tensor<2x3x8x8xf32>) -> tensor<6x8x8xf32>
 
+If both operands of a product merge transposed dimensions, and the product sums over
+the merged dimension, it sums the elements in the order in which they are stored
+(passes/tgraph/shared/merged_sums.py).
+
 Reductions of dimensions that are whole in both shapes are computed before the reshape,
 too. Stacked values whose stack dimension is merged with another one, such as
 alternating sines and cosines, also stay separate.
@@ -104,7 +108,6 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.flops import POLYNOMIALS
 from ...analysis.functions import erase_unused, tensor_blocks
-from ...dialects.sizes.symbolic import Symbolic
 from ...dialects.tgraph.base import (
     Shape,
     TensorOp,
@@ -129,12 +132,14 @@ from ...dialects.tgraph.shaping import (
     ViewOp,
 )
 from ..optional import OptionalPass
+from .shared.merged_sums import summed_as_stored
 from .shared.reshaped import (
     can_fuse_with_reader,
     computed_for,
     computed_in,
     erase_uninserted,
     in_shape,
+    is_plain,
     matching,
     reshaped,
 )
@@ -161,7 +166,9 @@ class TGraphSinkReshapes(OptionalPass):
                 elif isinstance(inner, ReduceOp) and not inner.outs:
                     _reduce_first(inner)
                 elif isinstance(inner, DotGeneralOp) and not inner.outs:
-                    if not _split_batch(inner):
+                    if made := summed_as_stored(inner):
+                        Rewriter.replace_op(inner, made)
+                    elif not _split_batch(inner):
                         _keep_rows_apart(inner)
                 elif isinstance(inner, ConcatenateOp):
                     views = _stacked(inner)
@@ -253,7 +260,7 @@ def _erase_if_inverse(reshape: ReshapeOp) -> bool:
 def _keep_rows_apart(op: DotGeneralOp) -> None:
     """Multiplies rows in the dimensions that they have before a reshape merges them."""
     reshape = op.inputs[0].owner
-    if not isinstance(reshape, ReshapeOp) or reshape.outs or not _is_plain(reshape):
+    if not isinstance(reshape, ReshapeOp) or reshape.outs or not is_plain(reshape):
         return
     if len(value_shape(op.inputs[0])) != 2 or op.contracting[0] != (1,):
         return
@@ -354,7 +361,7 @@ FEW = 8
 def _compute_in_shape(reshape: ReshapeOp) -> None:
     """Computes a value that follows from iotas alone in the shape of its reshape."""
     members: dict[SSAValue, None] = {}
-    if not _is_plain(reshape):
+    if not is_plain(reshape):
         return
     if not _follows_from_indices(reshape.inputs[0], members) or len(members) > FEW:
         return
@@ -485,7 +492,7 @@ def _reshape_for(op: ElementwiseOp | ReduceOp, value: SSAValue) -> ReshapeOp | N
     reshape = value.owner
     if not isinstance(reshape, ReshapeOp) or reshape.outs:
         return None
-    if not _is_plain(reshape):
+    if not is_plain(reshape):
         return None
     is_alone = all(use.operation is op for use in value.uses)
     is_needless = (
@@ -499,7 +506,7 @@ def _reshape_for(op: ElementwiseOp | ReduceOp, value: SSAValue) -> ReshapeOp | N
 def _joins_repeated(reshape: ReshapeOp) -> bool:
     """Whether `reshape` merges a repeated dimension with another one, by a copy."""
     source = reshape.inputs[0]
-    if not isinstance(source.owner, BroadcastInDimOp) or not _is_plain(reshape):
+    if not isinstance(source.owner, BroadcastInDimOp) or not is_plain(reshape):
         return False
     seen = reshaped(source, value_shape(reshape.result))
     if isinstance(seen, list):
@@ -554,12 +561,6 @@ def _repeat_first(outer: ReshapeOp) -> None:
     wide.location, wide.attributes = repeat.location, {**repeat.attributes}
     Rewriter.insert_op(wide, InsertPoint.before(outer))
     outer.operands[0] = wide.result
-
-
-def _is_plain(reshape: ReshapeOp) -> bool:
-    """Whether all sizes are known, and none is 0."""
-    sizes = (*value_shape(reshape.result), *value_shape(reshape.inputs[0]))
-    return 0 not in sizes and not any(isinstance(size, Symbolic) for size in sizes)
 
 
 def _may_be_reshaped(op: ElementwiseOp, shape: Shape) -> bool:

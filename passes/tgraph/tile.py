@@ -45,7 +45,9 @@ rows or by batch (gradient accumulation), or attention by queries. If there are 
 such peaks, as with equal layers, each of them gets a loop. A loop carries sums over the
 dimension, in f32 for bf16 and f16, and adds them in the order of the tiles. The same
 holds for products, maxima, minima, contractions, convolutions, and scatters that add.
-Results that have the dimension are assembled from the tiles. A loop that would begin or
+Results that have the dimension are assembled from the tiles: in place of a value of
+which each tile reads only its own rows, if nothing reads this value later and, for the
+contents of a variable, if the result is assigned to it. A loop that would begin or
 end in the middle of an elementwise chain does so at the narrowest value of the chain,
 because that value is stored: in a quantized network, the bytes between two layers. A
 tile uses up to half of a core's L2 cache, or more if that raises the peak only slightly

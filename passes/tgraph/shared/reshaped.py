@@ -6,6 +6,7 @@ from math import prod
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ....dialects.sizes.symbolic import Symbolic
 from ....dialects.tgraph.base import (
     AnyTensor,
     Shape,
@@ -245,6 +246,12 @@ def _counted(type_: AnyTensor, dims: Sequence[int]) -> list[TensorOp]:
 
 def _number(number: int, type_: AnyTensor) -> ConstantOp:
     return ConstantOp(number_of(number, type_.element_type), type_)
+
+
+def is_plain(reshape: ReshapeOp) -> bool:
+    """Whether all sizes are known, and none is 0."""
+    sizes = (*value_shape(reshape.result), *value_shape(reshape.inputs[0]))
+    return 0 not in sizes and not any(isinstance(size, Symbolic) for size in sizes)
 
 
 def matching(old: Shape, new: Shape) -> Iterator[tuple[Sequence[int], Sequence[int]]]:

@@ -14,6 +14,7 @@ combining.py          finds operations that combine tiles
 windows.py            computes the rows that convolutions and pooling read
 loops.py              finds operations that one loop can compute
 rematerialization.py  rematerializes values that are read after a reduction of them
+updates.py            finds values that a loop updates in place
 widening_chains.py    finds elementwise chains that widen the values that a loop stores
 loop_search.py        searches the loops, and their tiles, that may lower the peak
 loop_rewriting.py     rewrites operations as loops

@@ -7,7 +7,6 @@ first tile on.
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from math import prod
 
 from xdsl.ir import SSAValue
 
@@ -16,11 +15,10 @@ from ....analysis.cost import (
     is_packed,
     reads_part,
     time_between_rows,
-    time_to_move,
-    time_to_pack,
+    time_to_read_again,
 )
 from ....analysis.memory_graph import MemoryGraph
-from ....dialects.tgraph.base import VariableType, element_bytes, tensor_type_of
+from ....dialects.tgraph.base import VariableType
 from ....planning.scheduling import Task, TaskGraph, profile
 from .dimensions import is_repeated, shape_of
 from .regions import TileableRegion
@@ -140,7 +138,7 @@ def extra_time(region: TileableRegion, tiles: int) -> int:
             if region.is_stored(value)
         )
         again += LAUNCH + sum(
-            max(time_to_move(_bytes(value)), time_to_pack(op, value))
+            time_to_read_again(op, value)
             for value, along in parts
             if along is None and not reads_part(op, value) and not is_packed(op, value)
         )
@@ -154,10 +152,3 @@ def _between_rows(value: SSAValue, dim: int, tiles: int) -> int:
     shape = shape_of(value)
     part = (*shape[:dim], shape[dim] // tiles, *shape[dim + 1 :])
     return time_between_rows(value, part)
-
-
-def _bytes(value: SSAValue) -> int:
-    if isinstance(value.type, VariableType):
-        return 0
-    type = tensor_type_of(value.type)
-    return prod(type.get_shape()) * element_bytes(type.element_type)

@@ -128,13 +128,15 @@ class _Writer:
         """The numbers of rows that the next tile reads again, by their member."""
         self.carried: list[SSAValue] = []
         self.needed = Needed()
+        self.updated = {old: self.place[new] for new, old in loop.updates.items()}
+        """The numbers of assembled results by the values whose rows they replace."""
 
     def write(self) -> WhileOp:
         """Writes all tiles."""
         loop = self.loop
         self.carried = [
             self.before(self.constant(0)),
-            *(self._empty(value) for value in loop.outputs),
+            *(self._first_rows(value) for value in loop.outputs),
             *(self._first_sum(op) for op in loop.parts),
             *(self._first_line(op) for op in loop.kept),
         ]
@@ -183,8 +185,15 @@ class _Writer:
             type, (*shape[:dim], self.loop.tiles, size, *shape[dim + 1 :])
         )
 
-    def _empty(self, value: SSAValue) -> SSAValue:
+    def divided(self, value: SSAValue, dim: int) -> SSAValue:
+        """`value` with dimension `dim` split in two."""
+        type = self.with_tiles(tensor_type_of(value.type), dim)
+        return self.before(ReshapeOp([value], result_types=[type]))
+
+    def _first_rows(self, value: SSAValue) -> SSAValue:
         """The initial value of a result that is assembled from tiles."""
+        if value in self.loop.updates:
+            return self.divided(self.loop.updates[value], self.loop.dim(value))
         type = tensor_type_of(value.type)
         if not self.loop.is_peeled:
             type = self.with_tiles(type, self.loop.dim(value))
@@ -563,11 +572,12 @@ class _Iteration(_Tile):
             start = self.start(self.size(value, along), rows[0])
             taken = resized(type, along, rows[1] - rows[0])
             return self._taken(self.give(value), taken, along, start)
-        if (value, along) not in self.divided:
-            divided = self.writer.with_tiles(type, along)
-            reshaped = ReshapeOp([value], result_types=[divided])
-            self.divided[value, along] = self.writer.before(reshaped)
-        whole = self.give(self.divided[value, along])
+        if value in self.writer.updated:
+            whole = self.get(self.writer.updated[value])
+        else:
+            if (value, along) not in self.divided:
+                self.divided[value, along] = self.writer.divided(value, along)
+            whole = self.give(self.divided[value, along])
         one = resized(tensor_type_of(whole.type), along, 1)
         row = self._taken(whole, one, along, self.index)
         tile = resized(type, along, self.size(value, along))

@@ -4,7 +4,7 @@ The estimate assumes that tiles store the values that are stored now, and that t
 does not change. The result is therefore a proposal, which the caller has to measure.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from math import inf, isqrt, prod
@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ....analysis.cost import (
     FAR_BYTES_PER_NS,
-    LAUNCH,
+    LAUNCH_IN_LOOP,
     NEAR,
     reads_part,
     time_to_start_library,
@@ -23,11 +23,11 @@ from ....analysis.cost import (
 )
 from ....analysis.functions import blocks_within
 from ....analysis.memory_graph import memory_graph
-from ....dialects.tgraph.base import TensorOp, value_bytes
+from ....dialects.tgraph.base import value_bytes
 from ....dialects.tgraph.fusing import COMPUTED, CONTRACTIONS
 from ....dialects.tgraph.indexing import ScatterOp
 from ....dialects.tgraph.shaping import ViewOp
-from ....dialects.tgraph.structure import AssignOp, IfOp, WhileOp
+from ....dialects.tgraph.structure import IfOp, WhileOp
 from ..shared.fitting import is_static_block, live_bytes
 from ..shared.ungrouping import ungroup
 from .dimensions import shape_of
@@ -60,9 +60,13 @@ FINER = 16
 """A value of at least a sixteenth of the bytes that tiles may use may get a loop; if it
 does not fill a tile, only where tiles take little time (`A_TWENTIETH`)."""
 
+COUNTING = 2
+"""The number of operations by which a loop counts its tiles."""
+
 A_TWENTIETH = 20
 """Tiles take little time if they take a twentieth of their block's time to start. Where
-they do, they get smaller, down to `A_SIXTH`."""
+they do, they get smaller, down to `A_SIXTH`. Where tiles may fill more than `IN_CACHE`,
+because smaller ones took too long, they may take less time."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ class _Step:
     reads: frozenset[SSAValue]
     writes: Sequence[SSAValue]
     inside: int = 0  # bytes that are live in it while it runs
+    replaces: Collection[SSAValue] = ()
+    """The values where some of its results lie if nothing reads these values later."""
 
 
 class Estimate:
@@ -81,6 +87,7 @@ class Estimate:
     time: the nanoseconds that the block took with the groups.
     inside: the bytes that are live in each loop and branch while it runs.
     behind: by operation, the values that it must follow without reading them.
+    replaced: the values in whose place the results of each loop over tiles are.
     """
 
     def __init__(
@@ -90,6 +97,7 @@ class Estimate:
         inside: Mapping[Operation, int],
         time: int,
         behind: Mapping[Operation, Sequence[SSAValue]],
+        replaced: Mapping[Operation, Collection[SSAValue]],
     ):
         self.time = time
         self.sizes = sizes
@@ -103,7 +111,9 @@ class Estimate:
             for value in op.results:
                 read[value] = frozenset([value]) if value in sizes else reads
             writes = [value for value in op.results if value in sizes]
-            self._steps[op] = _Step(reads, writes, inside.get(op, 0))
+            self._steps[op] = _Step(
+                reads, writes, inside.get(op, 0), replaced.get(op, ())
+            )
         self._remade = [
             op for op, step in self._steps.items() if step.writes and is_remade(op)
         ]
@@ -141,10 +151,7 @@ class Estimate:
         computed = sorted(in_tiles, key=lambda op: position[op])
         made = {value for op in computed for value in op.results}
         kept = set(loop.carried)
-        sizes = {
-            **self.sizes,
-            **{v: value_bytes(v) for v in kept if not is_in_result_memory(v)},
-        }
+        sizes = {**self.sizes, **{v: value_bytes(v) for v in kept if loop.stores(v)}}
         steps = [self._steps[op] for op in computed]
         reads = frozenset[SSAValue]().union(*(step.reads for step in steps)) - made
         ungrouped = self._ungrouped(computed, made)
@@ -157,7 +164,8 @@ class Estimate:
             if op not in remade
         ]
         at = len(before)
-        order = [*before, _Step(reads | ungrouped, list(kept))]
+        replaced = tuple(loop.updates.values())
+        order = [*before, _Step(reads | ungrouped, list(kept), replaces=replaced)]
         order += [self._steps[op] for op in loop.after if op not in remade]
         outside = _profile(order, sizes)
         tiled = {v: n for v, n in self.sizes.items() if v in made and v not in kept}
@@ -189,10 +197,13 @@ class Estimate:
 
     def time_to_start(self, loop: TiledLoop) -> int:
         """The nanoseconds that each tile takes, however small, to start the operations
-        that store something and to read the values that it needs whole. Libraries pack
-        these values again for each tile, even if they are in the cache."""
-        starts = (op for op in loop.members if self._steps[op].writes)
-        starting = sum(LAUNCH + time_to_start_library(op) for op in starts)
+        that store something, to take slices and to write results, to count, and to read
+        the values that it needs whole. Libraries pack these values again for each tile,
+        even if they are in the cache."""
+        starts = [op for op in loop.members if self._steps[op].writes]
+        slices = sum(value in loop.read for op in loop.members for value in op.operands)
+        count = len(starts) + slices + len(loop.carried) + COUNTING
+        starting = count * LAUNCH_IN_LOOP + sum(map(time_to_start_library, starts))
         return starting + _bytes_again(loop) // FAR_BYTES_PER_NS
 
 
@@ -216,6 +227,11 @@ def _profile(steps: Sequence[_Step], sizes: Mapping[SSAValue, int]) -> list[int]
     during: list[int] = []
     live = 0
     for index, step in enumerate(steps):
+        for value in step.replaces:
+            if last.get(value) == index:
+                size = sizes.get(value, 0)
+                live -= size
+                ending[index] -= size
         for value in step.writes:
             size = sizes.get(value, 0)
             live += size
@@ -223,12 +239,6 @@ def _profile(steps: Sequence[_Step], sizes: Mapping[SSAValue, int]) -> list[int]
         during.append(live + step.inside)
         live -= ending.get(index, 0)
     return during
-
-
-def is_in_result_memory(value: SSAValue) -> bool:
-    """Whether a loop computes `value` directly in memory that the block is given: in
-    that of a result, not of a variable, whose old contents tiles may read."""
-    return any(not isinstance(user, TensorOp | AssignOp) for user in users(value))
 
 
 @dataclass(frozen=True)
@@ -361,30 +371,38 @@ def _write(
         for number, value in memory.names.items()
     }
     took = sum(times(block.ops))
+    replaced: dict[Operation, Collection[SSAValue]] = {}
     repetitions = Rematerializations(share * took, least_bytes(tile_bytes))
     renamed = ungroup(block)
     sizes = {renamed.get(value, value): size for value, size in stored.items()}
-    estimate = Estimate(block, sizes, without, took, repetitions.behind)
+    estimate = Estimate(block, sizes, without, took, repetitions.behind, replaced)
     peak = estimate.peak
     target = max(peak - saving, 0)
     if inside != without:
-        estimate = Estimate(block, sizes, inside, took, repetitions.behind)
+        estimate = Estimate(block, sizes, inside, took, repetitions.behind, replaced)
     for _ in range(MOST_LOOPS):
         if estimate.peak <= target:
             break
         while repetitions.write(estimate.around, sizes, estimate.live_at_peaks()):
-            estimate = Estimate(block, sizes, inside, took, repetitions.behind)
+            estimate = Estimate(
+                block, sizes, inside, took, repetitions.behind, replaced
+            )
             done.has_tried = True
         found = lowest(estimate, tile_bytes, target)
         if found is None:
             break
         if found.inside > most:  # further loops do not change that
             return peak, found.inside
+        outside = [
+            n for n, v in enumerate(found.loop.carried, 1) if not found.loop.stores(v)
+        ]
         loop = write_loop(found.loop)
         inside[loop] = found.inside
-        sizes |= {v: 0 if is_in_result_memory(v) else value_bytes(v) for v in loop.res}
+        replaced[loop] = tuple(found.loop.updates.values())
+        sizes |= {v: value_bytes(v) for v in loop.res}
+        sizes |= {loop.res[number]: 0 for number in outside}
         done.loops.append(found.loop)
-        estimate = Estimate(block, sizes, inside, took, repetitions.behind)
+        estimate = Estimate(block, sizes, inside, took, repetitions.behind, replaced)
     done.repeated += repetitions.end()
     return peak, estimate.peak
 
@@ -481,7 +499,8 @@ def _around(
             break
         if tile_bytes >= IN_CACHE:
             numbers = _of_enough_rows(numbers, loop, seed.results[0], dim)
-        cheap = estimate.time // A_TWENTIETH // max(estimate.time_to_start(loop), 1)
+        little = estimate.time * IN_CACHE // (A_TWENTIETH * max(tile_bytes, IN_CACHE))
+        cheap = little // max(estimate.time_to_start(loop), 1)
         if is_small and tiles > cheap:
             break
         live = estimate.with_loop(loop)

@@ -39,9 +39,11 @@ from ....dialects.contents import operands_of
 from ....dialects.tgraph.base import Shape, TensorOp, value_bytes
 from ....dialects.tgraph.bodies import ElementsOp
 from ....dialects.tgraph.shaping import ConstantOp, IotaOp, PadOp
+from ....dialects.tgraph.structure import ReadOp
 from .combining import Part, part
 from .dimensions import Needs, needs, shape_of
 from .regions import has_effect
+from .updates import Read, is_in_result_memory, late_update, updates
 from .widening_chains import widening_chain
 from .windows import Rows, Window, is_padding, is_remade, padded, scale, users, window
 
@@ -62,7 +64,7 @@ class TiledLoop:
     before: Sequence[Operation]  # other operations that come before the loop
     after: Sequence[Operation]  # other operations that come after the loop
     padding: Sequence[Operation]  # pads that only tiles make
-    sliced: Sequence[SSAValue]  # values from outside of which it takes tiles
+    read: Read  # values from outside
     ahead: Mapping[Operation, int]  # rows by which members are ahead of their tiles
     kept: Mapping[Operation, int]  # rows that the next tile reads again
     is_peeled: bool  # whether a tile reads rows of other tiles
@@ -79,6 +81,26 @@ class TiledLoop:
             for value in op.results
             if any(user not in inside for user in users(value))
         ]
+
+    @cached_property
+    def sliced(self) -> Sequence[SSAValue]:
+        """The values from outside of which the loop takes tiles."""
+        return [value for value, dims in self.read.items() if {*dims} != {None}]
+
+    @cached_property
+    def updates(self) -> Mapping[SSAValue, SSAValue]:
+        """By output, the value from outside whose rows its tiles replace."""
+        if self.is_peeled:  # tiles read rows of others
+            return {}
+        outputs = {value: self.dim(value) for value in self.outputs}
+        return updates(outputs, self.read, self.after)
+
+    def stores(self, value: SSAValue) -> bool:
+        """Whether `value`, which is available after the loop, takes memory that the
+        block is not given for it: that of a result or a variable."""
+        return not is_in_result_memory(value) and not (
+            value in self.updates and isinstance(self.updates[value].owner, ReadOp)
+        )
 
     def dim(self, value: SSAValue) -> int:
         """The dimension along which `value`, a member's result, is tiled."""
@@ -509,7 +531,7 @@ class _Growth:
         source = around.bit(self.source) if self.source else 0
         inside, late, early, whole = source, 0, 0, 0
         members: list[Operation] = []
-        sliced: dict[SSAValue, None] = {}
+        read: dict[SSAValue, set[int | None]] = {}
         for index, op in enumerate(ops):
             bit = 1 << index
             if bit == source:
@@ -530,8 +552,8 @@ class _Growth:
                         early |= maker
                         if dim is None and maker:
                             whole |= around.with_ancestors[maker.bit_length() - 1]
-                        if dim is not None and not inside & maker:
-                            sliced[value] = None
+                        if not inside & maker:
+                            read.setdefault(value, set()).add(dim)
                     continue
             if around.read[index] & (inside | late):
                 late |= bit
@@ -565,7 +587,7 @@ class _Growth:
             before[::-1],
             [op for op in ops if op not in moved],
             padding,
-            list(sliced),
+            read,
             {op: self.ahead.get(op, 0) for op in members},
             kept,
             is_peeled,
@@ -582,9 +604,14 @@ class _Growth:
 
     def narrowed(self, loop: TiledLoop, seed: Operation) -> TiledLoop:
         """The loop without elementwise members at its start and end that only widen
-        stored values, as long as it contains `seed`."""
-        while chain := widening_chain(set(loop.members), loop.sliced, loop.outputs):
-            if seed in chain:
+        stored values, or that update a value in place after the loop, as long as it
+        contains `seed`."""
+        while True:
+            members = set(loop.members)
+            chain = widening_chain(members, loop.sliced, loop.outputs) or late_update(
+                loop.outputs, members, loop.read, loop.after
+            )
+            if not chain or seed in chain:
                 break
             for op in chain:
                 del self.dims[op]

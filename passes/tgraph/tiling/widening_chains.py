@@ -38,7 +38,7 @@ def widening_chain(
         last = value.owner
         assert isinstance(last, Operation)
         if not any(user in members for user in users(value)):
-            if chain := _narrowed(value, _sources(last, members)):
+            if chain := _narrowed(value, elementwise_sources(last, members)):
                 return [last, *chain[:-1]]
     return ()
 
@@ -74,7 +74,9 @@ def _readers(value: SSAValue, members: _Members) -> Iterator[Sequence[Operation]
         made, value = {op}, op.results[0]
 
 
-def _sources(op: Operation, members: _Members) -> Iterator[Sequence[Operation]]:
+def elementwise_sources(
+    op: Operation, members: _Members
+) -> Iterator[Sequence[Operation]]:
     """Yields the members from which `op` is computed, backwards, as long as each is
     elementwise and reads one other member."""
     while isinstance(op, ElementwiseOp) and len(makers := _makers(op, members)) == 1:
