@@ -710,16 +710,31 @@ func.func @main(%x: !x, %n: memref<DIMxI>, %low: memref<X>, %none: memref<I>,
 }"""
 
 
+COUNTED = ", positions = array<i64: 1>}\n      : (!x,"
+
+
 @pytest.mark.parametrize("index", ["int32", "int64"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "uint8"])
-@pytest.mark.parametrize("axes", [(0,), (1,), (2,), (1, 2), (0, 1, 2)])
+@pytest.mark.parametrize(
+    ("axes", "counts"),
+    [
+        *product([(0,), (1,), (2,)], [False, True]),
+        *product([(1, 2), (0, 1, 2)], [False]),
+    ],
+)
 @pytest.mark.parametrize("length", [1, 3, 10, 20, 53])
-def test_argmax(length: int, axes: Sequence[int], dtype: str, index: str) -> None:
-    """Of equal elements, the first is found, in whatever order they are combined."""
+def test_argmax(
+    length: int, axes: Sequence[int], counts: bool, dtype: str, index: str
+) -> None:
+    """Of equal elements, the first is found, in whatever order they are combined. Their
+    positions along one dimension are counted, and lie in no array."""
     rng = np.random.default_rng(0)
     shape = [3, 41, length]
     kept = [n for d, n in enumerate(shape) if d not in axes]
     text = LARGEST.replace("AXES", ", ".join(map(str, axes)))
+    if counts:
+        text = text.replace("%n: memref<DIMxI>, ", "").replace("%x, %n,", "%x,")
+        text = text.replace("}\n      : (!x, memref<DIMxI>,", COUNTED)
     text = text.replace("DIM", "x".join(map(str, shape)))
     text = text.replace("KIM", "".join(f"{n}x" for n in kept))
     text = text.replace("X", str(TYPES[dtype])).replace("I", str(TYPES[index]))
@@ -729,8 +744,16 @@ def test_argmax(length: int, axes: Sequence[int], dtype: str, index: str) -> Non
     places = np.arange(x.size, dtype=index).reshape(shape)
     inputs = [x, places, np.zeros((), x.dtype), np.array(x.size, index)]
     got, want = ([np.empty(kept, y.dtype) for y in inputs[:2]] for _ in range(2))
+    if counts:
+        del inputs[1]
     calls = native.calls_of(op, inputs, got, Scratch("cpu:0"))
     assert calls is not None
+    if counts:
+        record = calls[0][0]
+        assert isinstance(record, ArrayRecord)
+        places = record.arrays[1]
+        assert places is not None
+        assert not any(places.strides)
     calls += compile_call(op, inputs, want, Scratch("cpu:0"), native=False)
     for function, arguments in calls:
         function(*arguments)
