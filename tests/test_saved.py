@@ -357,7 +357,7 @@ def test_compressed_entries_are_refused(saved):
 
 
 ELSEWHERE = {
-    "has format 0, expected 4": {"format": 0},
+    "has format 0, expected 5": {"format": 0},
     "saved by tensorplan 0.0, expected": {"tensorplan": "0.0"},
     "saved for vax, but this machine is": {"processor": ["vax", ""]},
     "without .vax": {"processor": [llvm.compiler().host.triple, "+vax,-fma"]},

@@ -14,7 +14,7 @@ from .. import calls
 from ..backends.jit import records
 from ..backends.numpy import functions, lapack, special
 
-FORMAT = 4
+FORMAT = 5
 """The version of the file format."""
 
 MANIFEST = "program.json"
