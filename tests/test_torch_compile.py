@@ -3,6 +3,7 @@
 # pyright: reportMissingImports=false
 
 import copy
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -335,6 +336,15 @@ def test_backward_pass_reuses_parts_of_one_tensor(built: list[Any]) -> None:
         assert torch.equal(own, again)
     parts = [slot for slot in built[-1].inputs if len(slot.shape) == 4]
     assert sum(slot.is_donated for slot in parts) >= 3
+
+
+def test_results_of_group_norms_are_not_saved(built: list[Any]) -> None:
+    """The forward pass saves the input of the norm and the result of the activation,
+    which a convolution reads."""
+    layers = nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4), nn.SiLU(), nn.Conv2d(4, 2, 3)
+    check_training(nn.Sequential(*layers), torch.randn(2, 3, 8, 8))
+    shapes = [tuple(slot.shape) for slot in built[0].results]
+    assert len([shape for shape in shapes if math.prod(shape) == 288]) == 2
 
 
 def test_copies_are_not_saved(built: list[Any]) -> None:
