@@ -102,7 +102,6 @@ def backend(
     Changes that do not increase the version, such as `weight.data.mul_(2)`, may have no
     effect.
     """
-    functorch: Any = import_module("functorch.compile")
     build = Builder(options or {})
 
     def compiler(
@@ -133,10 +132,35 @@ def backend(
         bw_compiler=backward_compiler,
         inference_compiler=inference_compiler,
         decompositions=decompositions(),
-        partition_fn=functorch.min_cut_rematerialization_partition,
+        partition_fn=_divided_in_passes,
         keep_inference_input_mutations=True,
     )
     return aot(graph, example_inputs)
+
+
+def _divided_in_passes(
+    joint: Graph, inputs: Any, **options: Any
+) -> tuple[Graph, Graph]:
+    """The forward and the backward pass of a graph, as AOTAutograd divides it.
+
+    Copies of values are omitted first: a value and its copy could both be saved. Such a
+    copy is what PyTorch makes of a dropout with probability 0.
+    """
+    (output,) = joint.graph.find_nodes(op="output")
+    returned = dict.fromkeys(output.all_input_nodes)
+    for node in (queue := list(returned)):  # grows
+        if _is_view(node) and node.args[0] not in returned:
+            returned[node.args[0]] = None
+            queue.append(node.args[0])
+    clone = import_module("torch").ops.aten.clone.default
+    for copy in joint.graph.find_nodes(op="call_function", target=clone):
+        value = copy.args[0]
+        layouts = [(x.meta["val"].stride(), x.meta["val"].dtype) for x in (copy, value)]
+        if copy not in returned and layouts[0] == layouts[1]:
+            copy.replace_all_uses_with(value)
+            joint.graph.erase_node(copy)
+    functorch: Any = import_module("functorch.compile")
+    return functorch.min_cut_rematerialization_partition(joint, inputs, **options)
 
 
 class Builder:

@@ -85,12 +85,14 @@ def decompositions() -> Mapping[Any, Callable[..., Any]]:
 
     The backward pass of a max pool searches for the largest elements again, so the
     forward pass does not save their indices. Attention is not decomposed, and its
-    backward pass recomputes the scores, so none are saved. Random numbers that depend
+    backward pass recomputes the scores, so none are saved. A group norm is decomposed,
+    so its result can be recomputed from its input. Random numbers that depend
     only on a tensor's shape do not read the tensor, so PyTorch can draw them before the
     program runs. They are drawn in the tensor's memory order, as in eager PyTorch.
     """
     torch: Any = import_module("torch")
     aten: Any = torch.ops.aten
+    decomp: Any = import_module("torch._decomp")
 
     def dropout(x: Any, p: float, train: bool | None) -> tuple[Any, Any]:
         kind = {"dtype": torch.bool, "device": x.device}
@@ -112,6 +114,12 @@ def decompositions() -> Mapping[Any, Callable[..., Any]]:
         if not x.is_contiguous() or layout != torch.preserve_format:
             return NotImplemented
         return draw(x.shape, **{"dtype": x.dtype, "device": x.device, **given})
+
+    def group_norm(x: Any, *given: Any) -> Any:
+        """Returns `NotImplemented` for narrow types: the parts have a wider type."""
+        if x.dtype.itemsize < torch.float32.itemsize:
+            return NotImplemented
+        return decomp.decomposition_table[aten.native_group_norm.default](x, *given)
 
     def pool_backward(head: Any, x: Any, size: Any, *rest: Any) -> Any:
         rank = len(size)
@@ -164,7 +172,7 @@ def decompositions() -> Mapping[Any, Callable[..., Any]]:
     of_attention = defined(
         "attention_backward", _ATTENTION, attention_backward, like_inputs
     )
-    core: Any = import_module("torch._decomp").core_aten_decompositions()
+    core: Any = decomp.core_aten_decompositions()
     attention = aten._scaled_dot_product_flash_attention_for_cpu.default
     return {
         **{op: core[op] for op in core if op is not attention},
@@ -179,6 +187,7 @@ def decompositions() -> Mapping[Any, Callable[..., Any]]:
         aten._scaled_dot_product_flash_attention_for_cpu_backward.default: (
             without_scores
         ),
+        aten.native_group_norm.default: group_norm,
         aten.native_dropout.default: dropout,
         aten.rand_like.default: partial(drawn_like, torch.rand),
         aten.randn_like.default: partial(drawn_like, torch.randn),

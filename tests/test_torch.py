@@ -146,7 +146,7 @@ FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = 
                     *("log", "log1p", "log2", "log10", "rsqrt", "sqrt", "reciprocal"),
                 )
             },
-            "powers": lambda x: x**0.5 + x**1.7 + x ** (-x),
+            "powers": lambda x: x**0.5 + x**-0.5 + x**1.7 + x ** (-x) + x**-1 / x**-2,
         },
         (POSITIVE,),
     ),

@@ -3,6 +3,7 @@
 # pyright: reportMissingImports=false
 
 import copy
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -335,6 +336,41 @@ def test_backward_pass_reuses_parts_of_one_tensor(built: list[Any]) -> None:
         assert torch.equal(own, again)
     parts = [slot for slot in built[-1].inputs if len(slot.shape) == 4]
     assert sum(slot.is_donated for slot in parts) >= 3
+
+
+def test_results_of_group_norms_are_not_saved(built: list[Any]) -> None:
+    """The forward pass saves the input of the norm and the result of the activation,
+    which a convolution reads."""
+    layers = nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4), nn.SiLU(), nn.Conv2d(4, 2, 3)
+    check_training(nn.Sequential(*layers), torch.randn(2, 3, 8, 8))
+    shapes = [tuple(slot.shape) for slot in built[0].results]
+    assert len([shape for shape in shapes if math.prod(shape) == 288]) == 2
+
+
+def test_copies_are_not_saved(built: list[Any]) -> None:
+    """A dropout with probability 0 copies the weights of the attention. The backward
+    pass reads them before and after the copy, and saves them once. Copies that the
+    user's function returns stay separate."""
+    layer = nn.Linear(8, 6)
+
+    def attended(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        weights = torch.softmax(layer(x), -1)
+        copied = weights.clone()
+        return F.dropout(weights, 0.0, training=True) @ x, copied, copied.clone()
+
+    x = torch.randn(6, 8, requires_grad=True)
+    results = torch.compile(attended, backend=backend)(x)
+    given = [x, *layer.parameters()]
+    pairs = [
+        torch.autograd.grad(sum(map(weighted, y)), given)
+        for y in (results, attended(x))
+    ]
+    for own, want in zip(*pairs, strict=True):
+        assert torch.allclose(own, want, rtol=2e-4, atol=1e-5)
+    assert len({y.data_ptr() for y in results}) == 3
+    forward, backward = built
+    assert [slot.shape for slot in forward.results].count((6, 6)) == 3
+    assert [slot.shape for slot in backward.inputs].count((6, 6)) == 3  # 2 gradients
 
 
 def test_attention_does_not_copy_cached_keys() -> None:

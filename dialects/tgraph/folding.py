@@ -281,6 +281,7 @@ _RULES: Mapping[type[TensorOp], Sequence[Rule]] = {
     ops.NegateOp: (_involution,),
     ops.NotOp: (_involution,),
     ops.OrOp: (_neutral(_zero), _absorbing(_all_ones), _idempotent),
+    ops.PowerOp: (_neutral(_one, 1.0, (_RIGHT,)),),
     ops.SelectOp: (_chosen,),
     ops.RealOp: (_part,),
     ops.ShiftLeftOp: (_neutral(_zero, sides=(_RIGHT,)),),

@@ -105,14 +105,19 @@ def _divide(c: AtenCall) -> SSAValue:
 
 
 def _power(c: AtenCall) -> SSAValue:
-    """A power. Exponents that are frequent in models become products or a root."""
-    exponent = c["exponent"]
-    if exponent == 0.5:
-        return c.emit(e.SqrtOp, c.tensor())
-    if exponent in (2, 3):
-        square = c.apply(e.MultiplyOp, c.tensor(), c.tensor())
-        return square if exponent == 2 else c.apply(e.MultiplyOp, square, c.tensor())
-    return c.apply(e.PowerOp, c.tensor(), c.operand("exponent"))
+    """A power. As in PyTorch's kernels, exponents that are frequent in models become
+    products, quotients or roots."""
+    x, exponent = c.tensor(), c["exponent"]
+    if exponent in (0.5, -0.5):
+        return c.emit(e.SqrtOp if exponent > 0 else e.RsqrtOp, x)
+    if exponent == -1:
+        return c.apply(e.DivideOp, 1, x)
+    if exponent in (2, -2, 3):
+        square = c.apply(e.MultiplyOp, x, x)
+        if exponent == -2:
+            return c.apply(e.DivideOp, 1, square)
+        return square if exponent == 2 else c.apply(e.MultiplyOp, square, x)
+    return c.apply(e.PowerOp, x, c.operand("exponent"))
 
 
 def _round(c: AtenCall) -> SSAValue:

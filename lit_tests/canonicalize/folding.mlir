@@ -54,9 +54,10 @@ func.func @neutral_numbers(%i: tensor<4xi32>, %x: tensor<4xf32>, %p: tensor<4xi1
   %4 = tgraph.multiply %x, %unit : tensor<4xf32>
   %5 = tgraph.subtract %4, %nothing : tensor<4xf32>
   %6 = tgraph.maximum %low, %5 : tensor<4xf32>
+  %7 = tgraph.power %6, %unit : tensor<4xf32>
   %true = tgraph.constant<true> : tensor<4xi1>
-  %7 = tgraph.and %p, %true : tensor<4xi1>
-  func.return %3, %6, %7 : tensor<4xi32>, tensor<4xf32>, tensor<4xi1>
+  %8 = tgraph.and %p, %true : tensor<4xi1>
+  func.return %3, %7, %8 : tensor<4xi32>, tensor<4xf32>, tensor<4xi1>
 }
 
 // -0 + 0 is 0, 0 * NaN is NaN, 1 / x is not x, and NaN does not equal itself.

@@ -59,3 +59,23 @@ func.func @stays(%x: tensor<4x8xf32>) -> (tensor<4x4xf32>, tensor<4x8xf32>, tens
   %4 = tgraph.transpose %3 {permutation = array<i64: 1, 0>} : (tensor<4x8xf32>) -> tensor<8x4xf32>
   func.return %2, %3, %4 : tensor<4x4xf32>, tensor<4x8xf32>, tensor<8x4xf32>
 }
+
+// A mask that needs only iotas and numbers is computed again for the transposed reader.
+// CHECK-LABEL: func.func @triangle
+// CHECK:         %lower = tgraph.compare %i, %j {direction = "LE"}
+// CHECK-NEXT:    %0 = tgraph.select %lower, %x, %y
+// CHECK-NEXT:    [[j:%.*]] = tgraph.iota {dimension = 1 : i64} : tensor<4x4xi32>
+// CHECK-NEXT:    [[i:%.*]] = tgraph.iota {dimension = 0 : i64} : tensor<4x4xi32>
+// CHECK-NEXT:    [[m:%.*]] = tgraph.compare [[j]], [[i]] {direction = "LE"}
+// CHECK-NEXT:    [[y:%.*]] = tgraph.transpose %y
+// CHECK-NEXT:    [[x:%.*]] = tgraph.transpose %x
+// CHECK-NEXT:    tgraph.select [[m]], [[y]], [[x]]
+func.func @triangle(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %i = tgraph.iota {dimension = 0 : i64} : tensor<4x4xi32>
+  %j = tgraph.iota {dimension = 1 : i64} : tensor<4x4xi32>
+  %lower = tgraph.compare %i, %j {direction = "LE"} : (tensor<4x4xi32>, tensor<4x4xi32>) -> tensor<4x4xi1>
+  %0 = tgraph.select %lower, %x, %y : (tensor<4x4xi1>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = tgraph.select %lower, %y, %x : (tensor<4x4xi1>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = tgraph.transpose %1 {permutation = array<i64: 1, 0>} : tensor<4x4xf32>
+  func.return %0, %2 : tensor<4x4xf32>, tensor<4x4xf32>
+}

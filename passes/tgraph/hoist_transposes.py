@@ -25,11 +25,18 @@ If there is a reshape in between, as when an image is divided into patches, the 
 reshapes the operands, too, if this takes only views. It creates broadcasts, constants
 of one number, and iotas in the new shape.
 
+    %m = tgraph.compare %i, %j {direction = "LE"} : ...
+    %0 = tgraph.select %m, %x, %y : ...           // %m has other readers
+    %1 = tgraph.transpose %0 {permutation = array<i64: 1, 0>} : ...
+
+What a few operations compute from iotas and constants of one number, such as the mask
+of a triangle, is computed again in the new order, so no group has to store it.
+
 Needs: level 1, before fusion.
 Leaves: level 1.
-Does not: move transposes before operations whose results have other readers, or which
-may be fused with the contraction or concatenation that they read; or handle symbolic
-sizes.
+Does not: move transposes before other operations whose results have other readers, or
+which may be fused with the contraction or concatenation that they read; or handle
+symbolic sizes.
 """
 
 from dataclasses import dataclass
@@ -40,7 +47,7 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator
 
-from ...analysis.functions import erase_unused, tensor_blocks
+from ...analysis.functions import erase_unused, is_unused, tensor_blocks
 from ...analysis.layout import Layout
 from ...dialects.sizes.symbolic import Symbolic
 from ...dialects.tgraph.base import (
@@ -64,6 +71,7 @@ from .shared.reshaped import (
     can_fuse_with_reader,
     computed_for,
     computed_in,
+    is_counted,
     reshaped,
     transposed,
 )
@@ -117,7 +125,8 @@ def _hoist(op: TransposeOp) -> bool:
     if isinstance(before.owner, ReshapeOp) and not before.owner.outs:
         if before.has_one_use():
             view = before.owner
-    members = computed_for(view)
+    may_repeat = is_counted if view is op else None  # no view reshapes all iotas
+    members = computed_for(view, may_repeat=may_repeat)
     computed = {member.result for member in members}
     read = dict.fromkeys(v for m in members for v in m.inputs if v not in computed)
     if not members or any(_is_joined(value, read) for value in read):
@@ -129,7 +138,8 @@ def _hoist(op: TransposeOp) -> bool:
     Rewriter.insert_op(made, InsertPoint.before(members[-1]))
     op.result.replace_all_uses_with(made[-1].results[0])
     for old in dict.fromkeys((op, view, *reversed(members))):
-        Rewriter.erase_op(old)
+        if is_unused(old):
+            Rewriter.erase_op(old)
     for value in read:  # an unused view would count as a reader
         if isinstance(value.owner, ViewOp) and not value.uses:
             Rewriter.erase_op(value.owner)

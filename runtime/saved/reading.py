@@ -285,9 +285,11 @@ class _Reader:
         function, arguments, keywords = map(self.value, parts)
         return partial(function, *arguments, **keywords)
 
-    def _native(self, digest: str, arrays: Sequence[Any]) -> records.ArrayRecord:
+    def _native(
+        self, digest: str, arrays: Sequence[Any], *others: int
+    ) -> records.ArrayRecord:
         made = [self.value(x) for x in arrays]
-        return records.ArrayRecord(self._functions[digest], made)
+        return records.ArrayRecord(self._functions[digest], made, *others)
 
     def _parallel(self, members: int, *parts: Any) -> records.Parallel:
         made = list(map(self.value, parts))

@@ -223,7 +223,8 @@ class _Writer:
                 return {"sliced": [self.value(slices), self.value(value.records)]}
             case records.ArrayRecord():
                 digest = self.function(value.function)
-                return {"native": [digest, [self.value(x) for x in value.arrays]]}
+                arrays = [self.value(x) for x in value.arrays]
+                return {"native": [digest, arrays, *value.others]}
             case Execution():
                 self.function(value.function)
                 return {"primitive": self._execution(value)}

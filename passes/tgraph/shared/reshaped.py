@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 from xdsl.dialects.builtin import i1
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from ....analysis.flops import flops_of_element
 from ....dialects.sizes.symbolic import Symbolic
 from ....dialects.tgraph.base import (
     AnyTensor,
@@ -29,6 +30,9 @@ from ....dialects.tgraph.shaping import (
     TransposeOp,
     ViewOp,
 )
+
+MOST_COUNTED = 8
+"""The most operations, iotas and numbers included, of a value that is counted."""
 
 
 def reshaped(value: SSAValue, shape: Shape) -> SSAValue | list[TensorOp] | None:
@@ -120,9 +124,11 @@ def in_shape(op: ElementwiseOp, operands: Sequence[SSAValue], shape: Shape) -> T
     return new
 
 
-def computed_for(*views: ViewOp) -> Sequence[ElementwiseOp]:
+def computed_for(
+    *views: ViewOp, may_repeat: Callable[[ElementwiseOp], bool] | None = None
+) -> Sequence[ElementwiseOp]:
     """The elementwise operations, in order, whose results only `views` or other such
-    operations read. `views` are in order."""
+    operations read, or which `may_repeat` admits. `views` are in order."""
     found: dict[Operation, None] = dict.fromkeys(views)
     queue: list[TensorOp] = [*views]
     for reader in queue:  # grows
@@ -133,7 +139,10 @@ def computed_for(*views: ViewOp) -> Sequence[ElementwiseOp]:
                 and op not in found
                 and not op.outs
                 and op.parent is reader.parent
-                and all(use.operation in found for use in value.uses)
+                and (
+                    all(use.operation in found for use in value.uses)
+                    or (may_repeat and may_repeat(op))
+                )
             ):
                 found[op] = None
                 queue.append(op)
@@ -144,6 +153,27 @@ def computed_for(*views: ViewOp) -> Sequence[ElementwiseOp]:
             members.append(op)
         op = op.prev_op
     return members[::-1]
+
+
+def is_counted(op: ElementwiseOp) -> bool:
+    """Whether a few cheap operations compute the result from iotas and single numbers
+    alone, which takes less time than reading it."""
+    makers: list[Operation | Block] = [op]
+    for maker in makers:  # grows
+        match maker:
+            case ElementwiseOp() if flops_of_element(maker) > 1:
+                return False
+            case ElementwiseOp() | BroadcastInDimOp():
+                makers += (value.owner for value in maker.inputs)
+            case ConstantOp() if maker.splat is None:
+                return False
+            case ConstantOp() | IotaOp():
+                pass
+            case _:
+                return False
+        if len(makers) > MOST_COUNTED:
+            return False
+    return True
 
 
 def erase_uninserted(made: Sequence[TensorOp]) -> None:

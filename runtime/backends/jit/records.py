@@ -200,11 +200,12 @@ class ArrayRecord(Record):
         super().__init__(function)
         self.arrays: list[Array | None] = list(arrays)
         """None for arrays that have been moved."""
-        self._others = others
+        self.others = others
+        """The words after the addresses."""
 
     def _made_words(self) -> Sequence[int]:
         arrays = (array for array in self.arrays if array is not None)
-        return [*map(address, arrays), *self._others]
+        return [*map(address, arrays), *self.others]
 
     def pointers(self) -> Iterator[tuple[Array, Pointer]]:
         for index, array in enumerate(self.arrays):

@@ -13,22 +13,31 @@ same holds for short rows, which are transposed into columns.
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+import numpy as np
 from xdsl.ir import Block, SSAValue
 
 from ....dialects.dtypes import Array, DType, constant, numpy_dtype
 from ....dialects.tgraph.base import Shape, TensorOp
-from ....dialects.tgraph.bodies import ReduceByOp
+from ....dialects.tgraph.bodies import ElementsOp, ReduceByOp
 from ....dialects.tgraph.formulas import NoForm
 from ....dialects.tgraph.shaping import ConstantOp
 from ....dialects.tgraph.structure import yielded
 from ...pool import Scratch
-from ..arrays import with_positions
+from ..arrays import broadcast_in_dim, with_positions
 from ..interface import Call
 from ..jit import llvm
 from ..jit.records import ArrayRecord
 from . import operations
 from .code import LlvmFunction, Value
-from .elements import CLOSE, load, mask_of, number_of, register_type, store
+from .elements import (
+    CLOSE,
+    load,
+    mask_of,
+    multiples,
+    number_of,
+    register_type,
+    store,
+)
 from .graphs import NoLoopNest
 from .nests import VECTOR, Loops, merged
 from .transposing import Matrix
@@ -63,11 +72,36 @@ def on_elements(
     return known
 
 
+def counted(op: ElementsOp, columns: Sequence[Array]) -> list[int]:
+    """The numbers of the columns that hold positions, which code counts."""
+    return [n for n in op.numbered if columns[n].dtype.kind in "iu"]
+
+
+def with_counted(op: ElementsOp, inputs: Sequence[Array]) -> list[Array]:
+    """The tensors whose elements the region of `op` takes. Those that code counts have
+    one element in memory, which code does not read."""
+    columns = with_positions(op, inputs)
+    for number in counted(op, columns):
+        one: Array = np.zeros((), columns[number].dtype)
+        columns[number] = broadcast_in_dim(one, (), columns[number].shape)
+    return columns
+
+
+def positions(
+    code: LlvmFunction, place: str, step: int, dtype: DType, lanes: int
+) -> Value:
+    """The positions `place`, `place + step`, ..., as integers of type `dtype`."""
+    element = register_type(dtype)
+    assert element is not None
+    numbers = Value(code, place, "i64", 1) + multiples(code, step, lanes)
+    return numbers if element == "i64" else numbers.cast("trunc", element)
+
+
 def reduce_by(
     op: ReduceByOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
     """Raises `NoLoopNest` if there is no native form."""
-    inputs = with_positions(op, inputs)
+    inputs = with_counted(op, inputs)
     count, dims = len(outs), op.dimensions.get_values()
     if any(register_type(x.dtype) is None for x in inputs) or not inputs[0].size:
         raise NoLoopNest
@@ -90,6 +124,7 @@ class _Reduction:
     def __init__(self, op: ReduceByOp, columns: Sequence[Array], outs: Sequence[Array]):
         self._op, self._outs = op, outs
         self._code = LlvmFunction()
+        self._counted = counted(op, columns)
         shape, rank = columns[0].shape, outs[0].ndim
         none = [0] * (len(shape) - rank)
         strides = [*(x.strides for x in columns), *((*x.strides, *none) for x in outs)]
@@ -238,9 +273,13 @@ class _Reduction:
         strides: Sequence[_Strides],
     ) -> list[Value]:
         code, elements = self._code, list[Value]()
-        for pointer, (step, along), out in zip(
-            pointers, strides, self._outs, strict=True
+        for number, (pointer, (step, along), out) in enumerate(
+            zip(pointers, strides, self._outs, strict=True)
         ):
+            if number in self._counted:
+                one = int(self._is_across)
+                elements.append(positions(code, place, one, out.dtype, lanes))
+                continue
             at = code.moved(pointer, place, step)
             elements.append(load(code, at, along, out.dtype, lanes, active))
         return elements

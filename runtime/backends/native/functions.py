@@ -91,7 +91,8 @@ def _in_order(graph: ElementGraph, number: int, scratch: Scratch) -> list[Call] 
                 if copying := transpose(target, arrays[number]):  # None if too few
                     calls += copying.calls(1)
                     arrays[number] = target
-                part = replace(graph, shape=target.shape, arrays=arrays)
+                counts = [count.after(dim, at) for count in graph.counts]
+                part = replace(graph, shape=target.shape, arrays=arrays, counts=counts)
                 calls.append(_call(nest_of(part), scratch))
                 most = max(most, scratch.mark)
             scratch.mark = most
@@ -141,13 +142,15 @@ class _Form(NamedTuple):
     views: Sequence[tuple[int, Shape, Shape]]
     """For each argument, the index of the array at whose first element it starts, its
     shape and its strides."""
+    others: Sequence[int]
+    """The words that are not addresses."""
 
     def call(self, given: Sequence[Array]) -> Call:
         views = [
             strided(given[number], shape, strides)
             for number, shape, strides in self.views
         ]
-        return ArrayRecord(self.function, views), ()
+        return ArrayRecord(self.function, views, *self.others), ()
 
 
 def _form(record: object, given: Sequence[Array], starts: list[int]) -> _Form | None:
@@ -162,7 +165,7 @@ def _form(record: object, given: Sequence[Array], starts: list[int]) -> _Form | 
         if array.dtype != given[number].dtype:
             return None
         views.append((number, array.shape, array.strides))
-    return _Form(record.function, views)
+    return _Form(record.function, views, record.others)
 
 
 def copy_of(out: Array, x: Array, scratch: Scratch) -> Call:
@@ -183,7 +186,8 @@ def _call(nest: LoopNest, scratch: Scratch) -> Call:
     function = _function(nest)
     buffers = [scratch.take(shape, dtype) for shape, dtype in nest.buffers]
     graph = nest.graph
-    return ArrayRecord(function, [*graph.arrays, *buffers, *graph.wholes]), ()
+    arrays = [*graph.arrays, *buffers, *graph.wholes]
+    return ArrayRecord(function, arrays, *(count.first for count in graph.counts)), ()
 
 
 def _function(nest: LoopNest) -> llvm.Function:

@@ -4,13 +4,14 @@ The space has the shape of the result, or of the operand of reductions. Each nod
 graph is the element at an index of the space. It is read from an array, with stride
 zero along dimensions that it does not depend on, or computed from other nodes, or
 reduced over the space's reduced dimensions. Transposes, slices, reshapes and broadcasts
-of arrays become strides; within the graph, they only rename dimensions. A scatter has
-the space of its updates; its root is not an element but combines elements with others.
+of arrays become strides; within the graph, they only rename dimensions. Integers of an
+iota are counted: they are computed from the indices of loops. A scatter has the space
+of its updates; its root is not an element but combines elements with others.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -21,7 +22,7 @@ from ....dialects.tgraph.base import AnyTensor, Shape, TensorOp
 from ....dialects.tgraph.elementwise import CompareOp, ElementwiseOp
 from ....dialects.tgraph.indexing import GatherOp, ScatterOp
 from ....dialects.tgraph.reducing import ReduceOp
-from ....support.arrays import strided
+from ....support.arrays import address, strided
 from ..arrays import iota, viewed
 from ..numpy.functions import Starts
 from ..numpy.indexing import starts_of
@@ -46,6 +47,8 @@ class ElementNode:
     """The element of a constant."""
     array: int = -1
     """The index of the array that is read."""
+    count: int = -1
+    """The index of the count that is the element."""
     starts: Sequence[tuple[int, int]] = ()
     """For a gather from the array at the indices `operands`: for each operand the
     largest start, and the stride in bytes. For a scatter to the array: the same for the
@@ -62,6 +65,18 @@ class ElementNode:
     @property
     def is_scatter(self) -> bool:
         return isinstance(self.op, ScatterOp)
+
+
+class Count(NamedTuple):
+    """Elements that are numbers: `first`, plus the index along each dimension of the
+    space times its step."""
+
+    first: int
+    steps: Shape
+
+    def after(self, dim: int, start: int) -> "Count":
+        """The count from index `start` along `dim` on."""
+        return Count(self.first + start * self.steps[dim], self.steps)
 
 
 @dataclass
@@ -82,6 +97,9 @@ class ElementGraph:
 
     order: Shape | None = None
     """The order of the dimensions of loops, if it matters."""
+
+    counts: Sequence[Count] = ()
+    """The counts that are elements. They lie in no array."""
 
     @property
     def placed(self) -> Mapping[int, frozenset[int]]:
@@ -124,6 +142,8 @@ class _Builder:
         self._ops = ops
         self.arrays = arrays
         self._splats: dict[SSAValue, Number] = {}
+        self._counted: dict[SSAValue, Array] = {}
+        """For views of integers that an iota counts, the array that starts with 0."""
         reductions = [op for op in ops.values() if isinstance(op, ReduceOp)]
         for value, op in self._ops.items():
             self._read_ahead(value, op)
@@ -135,6 +155,7 @@ class _Builder:
         self._nodes: dict[tuple[SSAValue, Mapped], ElementNode] = {}
         self._views: list[Array] = []
         self._wholes: list[Array] = []
+        self._counts: list[Count] = []
 
     def graph(self, result: SSAValue, out: Array) -> ElementGraph:
         op = self._ops.get(result)
@@ -168,6 +189,7 @@ class _Builder:
             [*nodes, root],
             self._wholes,
             order,
+            self._counts,
         )
 
     def _scattered(self, op: ScatterOp, out: Array) -> ElementGraph:
@@ -185,7 +207,9 @@ class _Builder:
         self._views.append(self._in_space(window, places))
         self._wholes.append(out)
         number = len(self._views) - 1
-        root = ElementNode(update.dtype, op, [update, *entries], None, number, steps)
+        root = ElementNode(
+            update.dtype, op, [update, *entries], array=number, starts=steps
+        )
         numbers = op.dimension_numbers
         return self._graph(root, (*numbers.batch(len(identity)), *numbers.window))
 
@@ -202,12 +226,16 @@ class _Builder:
                 self._splats[value] = number_of(elements)
         elif isinstance(op, shaping.IotaOp):
             self.arrays[value] = iota(op, shape, dtype)
+            if dtype.kind in "iu":
+                self._counted[value] = self.arrays[value]
         elif isinstance(op, _VIEWS) and op.inputs[0] in self._splats:
             self._splats[value] = self._splats[op.inputs[0]]
         elif isinstance(op, _VIEWS) and op.inputs[0] in self.arrays:
             view = viewed(op, self.arrays[op.inputs[0]], shape)
             if view is not None:
                 self.arrays[value] = view
+                if op.inputs[0] in self._counted:
+                    self._counted[value] = self._counted[op.inputs[0]]
 
     def _node(self, value: SSAValue, mapped: Mapped) -> ElementNode:
         """The node of `value`, with its dimensions in the space."""
@@ -247,7 +275,11 @@ class _Builder:
             array = self.arrays[value]
             if not has_registers(array.dtype):
                 raise NoLoopNest
-            self._views.append(self._in_space(array, mapped))
+            seen = self._in_space(array, mapped)
+            if value in self._counted:
+                self._counts.append(_count(seen, self._counted[value]))
+                return ElementNode(array.dtype, count=len(self._counts) - 1)
+            self._views.append(seen)
             return ElementNode(array.dtype, array=len(self._views) - 1)
         if value not in self._ops:
             raise NoLoopNest
@@ -353,6 +385,13 @@ class _Builder:
             if size > 1 and dim is not None:
                 strides[dim] = stride
         return strided(array, self._shape, strides)
+
+
+def _count(view: Array, zero: Array) -> Count:
+    """The count of a view of the numbers from `zero` on."""
+    size = view.itemsize
+    first = (address(view) - address(zero)) // size
+    return Count(first, tuple(step // size for step in view.strides))
 
 
 def _batch(op: GatherOp | ScatterOp, mapped: Mapped) -> Mapped:

@@ -75,7 +75,8 @@ _Reduction: TypeAlias = Accumulator | ComplexSum
 
 def lower(nest: LoopNest) -> str:
     """The text of a module with the function `{name}`. Its words are the addresses of
-    the nest's arrays, then of its buffers."""
+    the nest's arrays, of its buffers, and of `wholes`, and the first number of each
+    count."""
     return _Lowering(nest).text()
 
 
@@ -125,6 +126,10 @@ class _Lowering:
         numbers = range(arrays, arrays + len(nest.buffers))
         of_buffers = [self._buffer_strides(dtype) for _, dtype in nest.buffers]
         self.outer |= dict.fromkeys(numbers, [0] * nest.kept)
+        self.first_count = arrays + len(nest.buffers) + len(nest.graph.wholes)
+        """The word of the first count, which is moved like an address of bytes."""
+        counts = dict(enumerate(nest.counts, self.first_count))
+        self.outer |= counts
         self.strides = self.outer | dict(zip(numbers, of_buffers, strict=True))
         """The strides in bytes of arrays and buffers in the loops inside of those."""
         self.buffers = dict(zip(nest.saved, numbers, strict=False))
@@ -379,6 +384,8 @@ class _Lowering:
             element = register_type(node.dtype)
             assert element is not None
             return self.code.number(node.number, element)
+        if node.count >= 0:
+            return self._counted(node, scope)
         if node.array >= 0:
             return self._load(node, node.array, scope)
         if self._is_kept(node):
@@ -393,6 +400,15 @@ class _Lowering:
             self.first[node] = self.stage
             self._write(value, node.dtype, self.buffers[node], scope)
         return value
+
+    def _counted(self, node: ElementNode, scope: _Scope) -> Value:
+        word, lanes = self.first_count + node.count, scope.lanes
+        start = self.code.name(f"ptrtoint ptr {scope.pointers[word]} to i64")
+        steps = multiples(self.code, self._lane_stride(word, scope), lanes)
+        number = Value(self.code, start, "i64", 1) + steps
+        element = register_type(node.dtype)
+        assert element is not None
+        return number if element == "i64" else number.cast("trunc", element)
 
     def _load(self, node: ElementNode, array: int, scope: _Scope) -> Value | Complex:
         stride = self._lane_stride(array, scope)

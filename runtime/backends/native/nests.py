@@ -21,7 +21,7 @@ from ....dialects.dtypes import DType, is_float
 from ....dialects.tgraph.base import Shape
 from ....support.arrays import strided
 from ..parts import LANES, cut
-from .graphs import ElementGraph, ElementNode, description
+from .graphs import Count, ElementGraph, ElementNode, description
 from .interleaving import Rows
 from .operations import COSTLY
 
@@ -61,6 +61,8 @@ class LoopNest:
     """The loop that vectors hold wholly for each index of `lane`; -1 for none."""
     transposed: list[int] = field(default_factory=list[int])
     """The arrays whose rows are transposed into columns, in buffers."""
+    counts: list[list[int]] = field(default_factory=list[list[int]])
+    """For each count, the step of each loop."""
     saved: list[ElementNode] = field(default_factory=list[ElementNode])
     """Nodes that are kept from one pass over a row to the next, in buffers of a row."""
 
@@ -77,12 +79,13 @@ class LoopNest:
                 node.dtype,
                 repr(node.number),
                 node.array,
+                node.count,
                 tuple(node.starts),
                 tuple(number[x] for x in node.operands),
             )
             for node in self.graph.nodes
         )
-        strides = tuple(map(tuple, self.strides))
+        strides = tuple(map(tuple, (*self.strides, *self.counts)))
         loops = tuple(self.sizes), self.kept, self.lane, self.short
         return nodes, loops, tuple(self.transposed), strides
 
@@ -125,26 +128,35 @@ def nest_of(graph: ElementGraph) -> LoopNest:
     arrays = graph.arrays
     kept = [d for d in range(len(graph.shape)) if d not in graph.reduced]
     reduced = sorted(graph.reduced)
-    columns = [[a.strides[d] for a in arrays] for d in range(len(graph.shape))]
+    columns = [
+        [*(a.strides[d] for a in arrays), *(count.steps[d] for count in graph.counts)]
+        for d in range(len(graph.shape))
+    ]
 
     def by_output(d: int) -> int:
-        return -abs(columns[d][-1])
+        return -abs(arrays[-1].strides[d])
 
     def by_reading(d: int) -> int:
-        return -max(map(abs, columns[d]))
+        return -max(abs(a.strides[d]) for a in arrays)
 
     order = sorted(kept, key=by_output) if graph.order is None else graph.order
     outer = merged(graph.shape, order, columns)
     inner = merged(graph.shape, sorted(reduced, key=by_reading), columns)
     if not outer and not (reduced and inner):
-        outer = [(1, [0] * len(arrays))]
+        outer = [(1, [0] * (len(arrays) + len(graph.counts)))]
     if reduced and not inner:
-        inner = [(1, [0] * len(arrays))]
+        inner = [(1, [0] * (len(arrays) + len(graph.counts)))]
     loops = [*outer, *inner]
     strides = [list(column) for column in zip(*(s for _, s in loops), strict=True)]
-    nest = LoopNest(graph, [size for size, _ in loops], len(outer), 0, strides)
+    counts = strides[len(arrays) :]
+    del strides[len(arrays) :]
+    sizes = [size for size, _ in loops]
+    nest = LoopNest(graph, sizes, len(outer), 0, strides, counts=counts)
     for node in graph.nodes:
-        if node.array >= 0:
+        if node.count >= 0:
+            steps = counts[node.count]
+            node.dims = frozenset(d for d, step in enumerate(steps) if step)
+        elif node.array >= 0:
             steps = strides[node.array]
             along = frozenset(d for d, step in enumerate(steps) if step)
             node.dims = along.union(*(x.dims for x in node.operands))
@@ -213,7 +225,7 @@ def _interleaved(nest: LoopNest) -> tuple[int, int] | None:
         out[i, j] = x[i, j] - mean[j]        lane i, short j
         out[j, i] = x[i, j]
     """
-    if nest.kept < len(nest.sizes) or nest.graph.placed:
+    if nest.kept < len(nest.sizes) or nest.graph.placed or nest.counts:
         return None
     lanes = nest.lanes
     arrays = list(zip(nest.strides, nest.graph.arrays, strict=True))
@@ -297,7 +309,12 @@ def _part(nest: LoopNest, loop: int, span: slice) -> LoopNest:
         for array, steps in zip(nest.graph.arrays, nest.strides, strict=True)
     ]
     sizes = [*nest.sizes[:loop], span.stop - span.start, *nest.sizes[loop + 1 :]]
-    return replace(nest, graph=replace(nest.graph, arrays=arrays), sizes=sizes)
+    counts = [
+        Count(count.first + span.start * steps[loop], count.steps)
+        for count, steps in zip(nest.graph.counts, nest.counts, strict=True)
+    ]
+    graph = replace(nest.graph, arrays=arrays, counts=counts)
+    return replace(nest, graph=graph, sizes=sizes)
 
 
 def time_of(nest: LoopNest) -> float:

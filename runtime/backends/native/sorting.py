@@ -54,13 +54,12 @@ from ....dialects.tgraph.formulas import NoForm
 from ....dialects.tgraph.structure import yielded
 from ...calls import Call
 from ...pool import Scratch
-from ..arrays import broadcast_in_dim, with_positions
 from ..jit import llvm
 from ..jit.records import ArrayRecord
 from ..numpy.bodies import key_of
-from .bodies import on_elements
+from .bodies import counted, on_elements, positions, with_counted
 from .code import BITS, LlvmFunction, Value
-from .elements import load, multiples, register_type, store
+from .elements import load, register_type, store
 from .graphs import NoLoopNest
 from .math import any_lane
 from .nests import VECTOR, merged
@@ -91,10 +90,7 @@ def calls_of(
 ) -> list[Call]:
     """Raises `NoLoopNest` if NumPy should sort."""
     axis = op.dimension.value.data
-    inputs = with_positions(op, inputs)
-    for number in _counted(op, inputs):  # code does not read this element
-        one: Array = np.zeros((), inputs[number].dtype)
-        inputs[number] = broadcast_in_dim(one, (), inputs[number].shape)
+    inputs = with_counted(op, inputs)
     size, count = inputs[0].shape[axis], outs[0].shape[axis]
     if size < 2 or not outs[0].size:
         raise NoLoopNest
@@ -145,11 +141,6 @@ columns, results and buffers are along the last dimension. Each element of a col
 POSITIONS = ""
 
 
-def _counted(op: SortOp, columns: Sequence[Array]) -> list[int]:
-    """The numbers of the columns of positions that lie in no array."""
-    return [n for n in op.numbered if columns[n].dtype.kind in "iu"]
-
-
 class _Sort:
     """The words are the addresses of columns, then of results, then of buffers."""
 
@@ -162,7 +153,7 @@ class _Sort:
         self._arrays = arrays
         self._inputs = len(arrays) // 2
         self._size, self._count = (arrays[n].shape[-1] for n in (0, self._inputs))
-        self._counted = _counted(op, arrays)
+        self._counted = counted(op, arrays)
         self._key = key_of(op)
         if self._key is not None:
             type = tensor_type_of(self._key[0].type).element_type
@@ -215,19 +206,12 @@ class _Sort:
         code, taken = self._code, list[Value]()
         for pointer, array in side:
             if pointer == POSITIONS:
-                taken.append(self._position(place, array, lanes))
+                taken.append(positions(code, place, 1, array.dtype, lanes))
                 continue
             step = array.strides[-1]
             at = code.moved(pointer, place, step)
             taken.append(load(code, at, step, array.dtype, lanes, lanes))
         return taken
-
-    def _position(self, place: str, array: Array, lanes: int) -> Value:
-        """The numbers from `place` on, as elements of `array`."""
-        element = register_type(array.dtype)
-        assert element is not None
-        numbers = Value(self._code, place, "i64", 1) + multiples(self._code, 1, lanes)
-        return numbers if element == "i64" else numbers.cast("trunc", element)
 
     def _put(self, side: Side, place: str, values: Sequence[Value]) -> None:
         for value, (pointer, array) in zip(values, side, strict=True):
@@ -271,7 +255,7 @@ class Together(_Sort):
             found: list[Value] = []
             for number, (pointer, step, x) in enumerate(all[: self._inputs]):
                 if number in self._counted:
-                    found.append(code.widened(self._position(place, x, 1), lanes))
+                    found.append(positions(code, place, 0, x.dtype, lanes))
                     continue
                 at = code.moved(pointer, place, x.strides[-1])
                 one = load(code, at, step, x.dtype, lanes, active)
