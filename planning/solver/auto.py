@@ -4,7 +4,7 @@
    independent parts (`sections.py`).
 2. Heuristics give each part a first plan, and stop at the lower bound:
     * skyline placement in several orders (`skyline.py`);
-    * greedy-by-size, best-fit and first fit by duration (`greedy.py`, `gaps.py`).
+    * greedy-by-size and best-fit (`greedy.py`, `gaps.py`).
 
    In a large part whose longest-lived buffers carry most of the load, skyline placement
    first tries a single order. Then the buffers of the most heavily loaded sections come
@@ -287,7 +287,7 @@ class _RegularPlan:
         heapify(queue)
         floor = self.goal
         begun: dict[int, tuple[_Bounds, Iterator[bool]]] = {}
-        while -queue[0][0] > floor:
+        while -queue[0][0] > floor and task.budget.left > 0:
             number = queue[0][1]
             if number not in begun:
                 part = self.parts[number]
