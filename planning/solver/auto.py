@@ -4,14 +4,16 @@
    independent parts (`sections.py`).
 2. Heuristics give each part a first plan, and stop at the lower bound:
     * skyline placement in several orders (`skyline.py`);
+    * the buffers of the most heavily loaded sections first, as in the search below,
+      with little work (`core.py`);
     * greedy-by-size and best-fit (`greedy.py`, `gaps.py`).
 
    In a large part whose longest-lived buffers carry most of the load, skyline placement
-   first tries a single order. Then the buffers of the most heavily loaded sections come
-   first, as in the search below. If that fails, a skyline places only the longest-lived
-   buffers, in orders that learn from earlier plans (`backbone.py`, `squeaky.py`), and
-   first fit places the others around them. The other orders are tried only if the
-   result is not near the lower bound.
+   first tries a single order. If the most heavily loaded sections first give no plan
+   near the lower bound, a skyline places only the longest-lived buffers, in orders that
+   learn from earlier plans (`backbone.py`, `squeaky.py`), and first fit places the
+   others around them. The other orders are tried only if the result is not near the
+   lower bound.
 3. Searches improve the part with the highest peak. They take turns, so that each gets
    the same share of the work. A try that lowers the peak is not counted.
     * The most heavily loaded sections first, the others around them, under capacities
@@ -98,6 +100,7 @@ share, no other skyline orders are tried. They would take as long, and lower the
 little if at all."""
 
 _FIRST_SLACKS = 0.03, 0.015  # of the cores that are tried before other searches
+_FIRST_WORK = 40  # work of the search in one of these cores, per buffer of the part
 
 _SMALL = 2000  # the most buffers of a part for boxes and the squeaky wheel
 _BOXED = 0.8  # boxes are given up if more than this share of the buffers remains
@@ -233,7 +236,7 @@ class _RegularPlan:
         self.greediest = list(self.offsets)
 
     def place_greedily(self) -> None:
-        """Tries greedy plans of each part, the highest part first."""
+        """Tries cores and greedy plans of each part, the highest part first."""
         for number in sorted(range(len(self.parts)), key=lambda n: (-self.peaks[n], n)):
             part = self.parts[number]
             if self._peak_of(part, self.offsets) <= self.task.goal:
@@ -244,9 +247,12 @@ class _RegularPlan:
         self._report()
 
     def _place_greedily(self, number: int, part: Part) -> None:
+        is_near = self._place_core(number, part)
+        if self._peak_of(part, self.offsets) <= self.task.goal:
+            return
         members = [self.buffers[index] for index in part.indices]
         around: Sequence[int] = ()
-        if self.backbones[number] and not self._place_core(number, part):
+        if self.backbones[number] and not is_near:
             around = backbone(part, self.backbones[number])
         first = [at if at == WAITING else at * self.unit for at in around]
         for plan in greedy.plans_below(
@@ -267,10 +273,11 @@ class _RegularPlan:
         if part.covered > budget.left:
             return False
         slacks = [slack for slack in _FIRST_SLACKS if core.is_small(slack)]
+        effort = min(_FIRST_WORK * len(part.size) / core.WORK, 1.0)
         for capacity in self._near(part), self._stop_at(part):
             for slack in slacks:
                 if self.peaks[number] > capacity:
-                    found = core.fit(capacity, slack, 1, budget)
+                    found = core.fit(capacity, slack, effort, budget)
                     if found is not None:
                         self._improve(number, found)
                         self._report()
