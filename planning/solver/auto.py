@@ -14,8 +14,8 @@
    learn from earlier plans (`backbone.py`, `squeaky.py`), and first fit places the
    others around them. The other orders are tried only if the result is not near the
    lower bound.
-3. Searches improve the part with the highest peak. They take turns, so that each gets
-   the same share of the work. A try that lowers the peak is not counted.
+3. Searches improve the part with the highest peak. They take turns: next is the one
+   with the least work since it last lowered the peak.
     * The most heavily loaded sections first, the others around them, under capacities
       just above the lower bound (`core.py`, `repair.py`).
     * Ejection: buffers that end above a capacity just below the best peak are fitted
@@ -104,7 +104,7 @@ _FIRST_WORK = 40  # work of the search in one of these cores, per buffer of the 
 
 _SMALL = 2000  # the most buffers of a part for boxes and the squeaky wheel
 _BOXED = 0.8  # boxes are given up if more than this share of the buffers remains
-_BOXED_WORK = 2000  # work of the search among one draw of boxes, per buffer
+_BOXED_WORK = 4000  # work of the search among one draw of boxes, per buffer
 _DOUBT = 0.1  # `doubt` of `Boxes`: random, from this to ten times as much
 
 _STEPS = 32  # a step of a descent is 1/32 of the way from the peak to the lower bound
@@ -417,20 +417,19 @@ def _minimise(
 ) -> Iterator[bool]:
     """Runs the searches in turns, and yields True after each try.
 
-    The next search is the one that will have spent the least work in tries that did not
-    lower the peak.
+    The next search is the one that will have spent the least work since it last lowered
+    the peak.
     """
     if budget.left <= 0:
         return
-    # Per search: work after the next try, number, work so far.
+    # Per search: work after the next try, number, work since it lowered the peak.
     queue = [(next(search, 0), n, 0) for n, search in enumerate(searches)]
     while queue and bounds.low < bounds.high and budget.left > 0:
         _, number, spent = heappop(queue)
         before, high = budget.spent, bounds.high
         allowed = next(searches[number], None)
         if allowed is not None:
-            if bounds.high == high:
-                spent += budget.spent - before
+            spent = spent + budget.spent - before if bounds.high == high else 0
             heappush(queue, (spent + allowed, number, spent))
         yield True
 

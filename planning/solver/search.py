@@ -41,6 +41,7 @@ RULES = range(4)
 
 _PATIENCE = 5  # weight of a dead end in a section, relative to a failed choice
 _NODE_WORK = 16  # work of a node besides its sections, in sections
+_START_WORK = 50  # of a search besides its nodes, per buffer
 PAUSE, PLAIN_PAUSE = 2_000_000, 40_000  # work between two checks of the deadline
 
 
@@ -168,7 +169,8 @@ class PausingSearch:
             status, work = kernel(self._tables, rank, point, pause, *numbers)
             self._seconds = thread_time() - began
         status = UNKNOWN if status == PAUSED else status
-        return SearchOutcome(status, plain(self._tables.offsets), int(work))
+        work = int(work) + _START_WORK * len(order)
+        return SearchOutcome(status, plain(self._tables.offsets), work)
 
 
 class ValleySearch(PausingSearch):
