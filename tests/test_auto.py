@@ -155,6 +155,20 @@ def test_work_is_shared_between_parts() -> None:
     assert max(peaks) < 1.03 * min(peaks)
 
 
+@pytest.mark.parametrize("seed", [0, 13, 31])
+def test_cores_come_before_other_searches(seed: int) -> None:
+    """Where few sections have nearly the highest load, little work is enough."""
+    chance = random.Random(seed)
+    buffers: list[Buffer] = []
+    for step in range(300):
+        is_long = chance.random() < 0.03
+        length = chance.randint(4, 75) if is_long else chance.randint(2, 3)
+        buffers.append(Buffer("", chance.randint(1, 32), step, step + length))
+    problem = Problem(buffers)
+    assert not solve(problem, "auto", Limits(effort=0)).optimal
+    assert solve(problem, "auto", Limits(effort=0.0003)).optimal
+
+
 def test_descent_is_better_than_any_order() -> None:
     problem = Problem(rectangle(5, 1000, 300, 20_000))
     [part] = parts_of(

@@ -60,12 +60,18 @@ def _gaps(
     yield offset, float("inf")
 
 
+@pytest.mark.parametrize("few", [0, 2000])
 @pytest.mark.parametrize("choice", CHOICES)
-@given(any_buffers())
+@given(buffers=any_buffers())
 @settings(max_examples=examples(300), deadline=None)
-def test_gaps_agree_with_exhaustive_search(choice: int, buffers: list[Buffer]) -> None:
+def test_gaps_agree_with_exhaustive_search(
+    choice: int, few: int, buffers: list[Buffer]
+) -> None:
     order = range(len(buffers))
-    assert Gaps(buffers).place(order, choice) == one_by_one(buffers, choice)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tensorplan.planning.solver.gaps._FEW", few)
+        found = Gaps(buffers).place(order, choice)
+    assert found == one_by_one(buffers, choice)
 
 
 @needs_numba

@@ -4,16 +4,18 @@
    independent parts (`sections.py`).
 2. Heuristics give each part a first plan, and stop at the lower bound:
     * skyline placement in several orders (`skyline.py`);
-    * greedy-by-size, best-fit and first fit by duration (`greedy.py`, `gaps.py`).
+    * the buffers of the most heavily loaded sections first, as in the search below,
+      with little work (`core.py`);
+    * greedy-by-size and best-fit (`greedy.py`, `gaps.py`).
 
    In a large part whose longest-lived buffers carry most of the load, skyline placement
-   first tries a single order. Then the buffers of the most heavily loaded sections come
-   first, as in the search below. If that fails, a skyline places only the longest-lived
-   buffers, in orders that learn from earlier plans (`backbone.py`, `squeaky.py`), and
-   first fit places the others around them. The other orders are tried only if the
-   result is not near the lower bound.
-3. Searches improve the part with the highest peak. They take turns, so that each gets
-   the same share of the work. A try that lowers the peak is not counted.
+   first tries a single order. If the most heavily loaded sections first give no plan
+   near the lower bound, a skyline places only the longest-lived buffers, in orders that
+   learn from earlier plans (`backbone.py`, `squeaky.py`), and first fit places the
+   others around them. The other orders are tried only if the result is not near the
+   lower bound.
+3. Searches improve the part with the highest peak. They take turns: next is the one
+   with the least work since it last lowered the peak.
     * The most heavily loaded sections first, the others around them, under capacities
       just above the lower bound (`core.py`, `repair.py`).
     * Ejection: buffers that end above a capacity just below the best peak are fitted
@@ -98,10 +100,11 @@ share, no other skyline orders are tried. They would take as long, and lower the
 little if at all."""
 
 _FIRST_SLACKS = 0.03, 0.015  # of the cores that are tried before other searches
+_FIRST_WORK = 40  # work of the search in one of these cores, per buffer of the part
 
 _SMALL = 2000  # the most buffers of a part for boxes and the squeaky wheel
 _BOXED = 0.8  # boxes are given up if more than this share of the buffers remains
-_BOXED_WORK = 2000  # work of the search among one draw of boxes, per buffer
+_BOXED_WORK = 4000  # work of the search among one draw of boxes, per buffer
 _DOUBT = 0.1  # `doubt` of `Boxes`: random, from this to ten times as much
 
 _STEPS = 32  # a step of a descent is 1/32 of the way from the peak to the lower bound
@@ -233,7 +236,7 @@ class _RegularPlan:
         self.greediest = list(self.offsets)
 
     def place_greedily(self) -> None:
-        """Tries greedy plans of each part, the highest part first."""
+        """Tries cores and greedy plans of each part, the highest part first."""
         for number in sorted(range(len(self.parts)), key=lambda n: (-self.peaks[n], n)):
             part = self.parts[number]
             if self._peak_of(part, self.offsets) <= self.task.goal:
@@ -244,9 +247,12 @@ class _RegularPlan:
         self._report()
 
     def _place_greedily(self, number: int, part: Part) -> None:
+        is_near = self._place_core(number, part)
+        if self._peak_of(part, self.offsets) <= self.task.goal:
+            return
         members = [self.buffers[index] for index in part.indices]
         around: Sequence[int] = ()
-        if self.backbones[number] and not self._place_core(number, part):
+        if self.backbones[number] and not is_near:
             around = backbone(part, self.backbones[number])
         first = [at if at == WAITING else at * self.unit for at in around]
         for plan in greedy.plans_below(
@@ -267,10 +273,11 @@ class _RegularPlan:
         if part.covered > budget.left:
             return False
         slacks = [slack for slack in _FIRST_SLACKS if core.is_small(slack)]
+        effort = min(_FIRST_WORK * len(part.size) / core.WORK, 1.0)
         for capacity in self._near(part), self._stop_at(part):
             for slack in slacks:
                 if self.peaks[number] > capacity:
-                    found = core.fit(capacity, slack, 1, budget)
+                    found = core.fit(capacity, slack, effort, budget)
                     if found is not None:
                         self._improve(number, found)
                         self._report()
@@ -287,7 +294,7 @@ class _RegularPlan:
         heapify(queue)
         floor = self.goal
         begun: dict[int, tuple[_Bounds, Iterator[bool]]] = {}
-        while -queue[0][0] > floor:
+        while -queue[0][0] > floor and task.budget.left > 0:
             number = queue[0][1]
             if number not in begun:
                 part = self.parts[number]
@@ -410,20 +417,19 @@ def _minimise(
 ) -> Iterator[bool]:
     """Runs the searches in turns, and yields True after each try.
 
-    The next search is the one that will have spent the least work in tries that did not
-    lower the peak.
+    The next search is the one that will have spent the least work since it last lowered
+    the peak.
     """
     if budget.left <= 0:
         return
-    # Per search: work after the next try, number, work so far.
+    # Per search: work after the next try, number, work since it lowered the peak.
     queue = [(next(search, 0), n, 0) for n, search in enumerate(searches)]
     while queue and bounds.low < bounds.high and budget.left > 0:
         _, number, spent = heappop(queue)
         before, high = budget.spent, bounds.high
         allowed = next(searches[number], None)
         if allowed is not None:
-            if bounds.high == high:
-                spent += budget.spent - before
+            spent = spent + budget.spent - before if bounds.high == high else 0
             heappush(queue, (spent + allowed, number, spent))
         yield True
 

@@ -62,24 +62,25 @@ class CoreFirst:
         return [size * (end - first) for size, first, end in spans]
 
     def fit(
-        self, capacity: int, slack: float, effort: int, budget: SearchBudget
+        self, capacity: int, slack: float, effort: float, budget: SearchBudget
     ) -> Sequence[int] | None:
         """Returns offsets within `capacity` (units), or None if it finds no plan.
 
         The limits of work are proportional to `effort`.
         """
+        limit = int(effort * self.WORK)
         offsets = [WAITING] * len(self._part.size)
         firm = [1] * len(offsets)
         for core in self._core(slack):
             since = budget.seconds
-            found, work = core.fit(capacity, min(budget.left, effort * self.WORK))
+            found, work = core.fit(capacity, min(budget.left, limit))
             budget.spend(work, since)
             if found is None:
                 return None
             for i, offset in zip(core.members, found, strict=True):
                 offsets[i] = offset
                 firm[i] = _FIRM
-        allowed = (1 + 2 * effort) * self._repair.pass_work
+        allowed = int((1 + 2 * effort) * self._repair.pass_work)
         order = self._outwards(slack)
         return self._repair.fit(capacity, offsets, firm, order, allowed, budget)
 

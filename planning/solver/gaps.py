@@ -8,11 +8,16 @@ not its parent. The ranges that a new buffer must avoid are therefore in the fir
 of its own nodes and in the second sets of their ancestors. Adjacent ranges are merged,
 so dense plans have few ranges. Placing a buffer takes O(log n) searches for each gap
 that is too small.
+
+In plain Python, it is faster to compare a buffer with all placed buffers, up to some
+thousand. The live ranges are then sets of sections, one bit per section.
 """
 
+from bisect import insort
 from collections.abc import Callable, Sequence
-from math import isqrt
-from typing import Any, NamedTuple
+from itertools import pairwise
+from math import inf, isqrt
+from typing import Any, NamedTuple, TypeAlias
 
 from .. import deadline
 from ..problem import Buffer, peak_of, round_up
@@ -30,7 +35,9 @@ GAP_WORK = 300
 
 _SURE = 1000  # buffers before the first deadline check: some hundredths of a second
 _CHUNK = 20_000  # buffers that a compiled kernel places between two checks
-_WORK, _ROOT_WORK = 100, 8  # steps of plain Python, per buffer: `_work_of`
+_FEW = 2000  # buffers that plain Python compares in pairs
+_PAIR_WORK, _PAIRS = 20, 5  # steps of plain Python, per buffer, and pairs in a step
+_WORK, _ROOT_WORK = 100, 8  # the same for more buffers: `_work_of`
 
 
 class _Lives(NamedTuple):
@@ -59,6 +66,14 @@ class _Met(NamedTuple):
     next: Integers  # the first range of each set that the scan has not passed
 
 
+_Live: TypeAlias = tuple[int, int, int]
+"""The first section of a buffer, the one after its last, and the set of its sections
+(one bit each)."""
+
+_Block: TypeAlias = tuple[int, int, *_Live]
+"""A placed buffer: its first byte, the byte after its last, and its sections."""
+
+
 class Gaps:
     """Places buffers of any kind, one after another."""
 
@@ -76,6 +91,13 @@ class Gaps:
             [b.alignment for b in buffers],
         )
         self._lives = _Lives(*(integers(column, fast) for column in columns))
+        self._spans: Sequence[_Live] | None = None
+        if not fast and len(buffers) <= _FEW:
+            ranges = zip(first, end, strict=True)
+            bits = [(1 << stop) - (1 << start) for start, stop in ranges]
+            spans = pairwise(at)
+            self._spans = [(first[a], end[b - 1], sum(bits[a:b])) for a, b in spans]
+            return
         leaves = 1 << (sections - 1).bit_length()
         most = 4 * leaves.bit_length() * max((len(b.live) for b in buffers), default=0)
         self._met = _Met(zeros(most, fast), zeros(most, fast))
@@ -118,20 +140,11 @@ class Gaps:
         after the first buffer that does not fit.
         """
         fast = self._fast
-        sets = _Sets(
-            self._at,
-            zeros(len(self._at), fast),
-            zeros(self._at[len(self._at) - 1], fast),
-            zeros(self._at[len(self._at) - 1], fast),
-        )
         found = integers(offsets, fast)
-        place = self._kernel(_place)
+        place = self._placing(choice, capacity, is_patient, found)
 
         def put(members: Sequence[int]) -> bool:
-            queue = integers(members, fast)
-            lives, met = self._lives, self._met
-            waits = place(lives, sets, met, queue, choice, capacity, is_patient, found)
-            return is_patient or not waits
+            return not place(integers(members, fast)) or is_patient
 
         put([i for i, offset in enumerate(offsets) if offset != WAITING])
         others = [i for i in order if offsets[i] == WAITING]
@@ -143,10 +156,30 @@ class Gaps:
             chunk = _CHUNK if fast else _SURE
         return plain(found)
 
+    def _placing(
+        self, choice: int, capacity: int, is_patient: bool, found: Integers
+    ) -> Callable[[Integers], int]:
+        """Places buffers as `_place` does. Starts without placed buffers."""
+        lives, spans, fast = self._lives, self._spans, self._fast
+        if spans is not None:
+            blocks: list[_Block] = []
+            return lambda queue: _place_among(
+                lives, spans, blocks, queue, choice, capacity, is_patient, found
+            )
+        ranges = self._at[len(self._at) - 1]
+        numbers = len(self._at), ranges, ranges
+        sets = _Sets(self._at, *(zeros(number, fast) for number in numbers))
+        met, kernel = self._met, self._kernel(_place)
+        return lambda queue: kernel(
+            lives, sets, met, queue, choice, capacity, is_patient, found
+        )
+
 
 def _work_of(count: int) -> int:
     """The steps of plain Python that placing `count` buffers takes: a buffer meets more
-    sets, with more ranges, the more buffers there are."""
+    others, or more sets with more ranges, the more buffers there are."""
+    if count <= _FEW:
+        return (_PAIR_WORK + count // _PAIRS) * count
     return (_WORK + _ROOT_WORK * isqrt(count)) * count
 
 
@@ -174,6 +207,56 @@ def _reserve(lives: _Lives, met: _Met, at: Integers) -> None:
         at[place] += at[place - 1]
 
 
+def _place_among(
+    lives: _Lives,
+    spans: Sequence[_Live],
+    blocks: list[_Block],
+    order: Sequence[int],
+    choice: int,
+    capacity: int,
+    is_patient: bool,
+    offsets: list[int],
+) -> int:
+    """The same as the kernel `_place`, for few buffers in plain Python. `blocks` has
+    the placed buffers, in order of their offsets."""
+    waiting = 0
+    for index in order:
+        size, live = lives.size[index], spans[index]
+        low = offsets[index]
+        if low == WAITING:
+            low = 0
+            if size:
+                low = _offset_among(blocks, live, size, lives.alignment[index], choice)
+            if 0 <= capacity < low + size:
+                waiting += 1
+                if is_patient:
+                    continue
+                break
+            offsets[index] = low
+        if size:
+            insort(blocks, (low, low + size, *live))
+    return waiting
+
+
+def _offset_among(
+    blocks: Sequence[_Block], live: _Live, size: int, alignment: int, choice: int
+) -> int:
+    """The offset of a buffer in the chosen gap between blocks."""
+    first, end, sections = live
+    at, best, least = 0, -1, inf
+    for low, high, other_first, other_end, others in blocks:
+        if other_end <= first or other_first >= end or not sections & others:
+            continue
+        gap = low - at
+        if size <= gap < least and choice != TOPMOST:
+            if choice == LOWEST or gap == size:
+                return at
+            best, least = at, gap
+        if high > at:
+            at = -(-high // alignment) * alignment
+    return at if best < 0 else best
+
+
 def _place(
     lives: _Lives,
     sets: _Sets,
@@ -197,7 +280,9 @@ def _place(
         count = _meet(lives, met, half, index)
         low = offsets[index]
         if low == WAITING:
-            low = _offset(sets, met, count, size, lives.alignment[index], choice)
+            low = 0
+            if size:
+                low = _offset(sets, met, count, size, lives.alignment[index], choice)
             if capacity >= 0 and low + size > capacity:
                 waiting += 1
                 if is_patient:

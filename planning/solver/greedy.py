@@ -41,15 +41,11 @@ def by_start(index: int, buffer: Buffer) -> tuple[int, ...]:
     return (buffer.start, -buffer.size, index)
 
 
-def by_duration(index: int, buffer: Buffer) -> tuple[int, ...]:
-    return (buffer.start - buffer.end, -buffer.size, buffer.start, index)
-
-
-_TRIES = (by_size, LOWEST), (by_start, SMALLEST), (by_duration, LOWEST)
+_TRIES = (by_size, LOWEST), (by_start, SMALLEST)
 
 
 def plans(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
-    """The plans of greedy-by-size, of best-fit, and of first fit by duration."""
+    """The plans of greedy-by-size and of best-fit."""
     gaps = Gaps(buffers, len(_TRIES))
     for key, choice in _TRIES:
         yield gaps.place(ordered(buffers, key), choice)
@@ -58,7 +54,7 @@ def plans(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
 def plans_below(
     buffers: Sequence[Buffer], peak: Callable[[], int], begun: Sequence[int] = ()
 ) -> Iterator[list[int]]:
-    """The plans of greedy-by-size, best-fit and first fit by duration below a peak.
+    """The plans of greedy-by-size and best-fit that end below a peak.
 
     Calls `peak` before each plan, and yields the plan if it ends below that many bytes.
     If `begun` is not empty, it has the offsets of a partial plan (`WAITING` for the

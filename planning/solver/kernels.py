@@ -20,7 +20,7 @@ Integers: TypeAlias = Any
 STEP = 1e-7
 """The approximate seconds that a step of plain Python takes."""
 
-_LOADING, _READING, _COMPILING = 0.5, 0.02, 2.0
+_LOADING, _READING, _COMPILING = 0.4, 0.02, 2.0
 """Seconds to load numba and a first kernel from the disk cache, to load another kernel,
 and to compile a kernel that is not in the cache."""
 

@@ -153,7 +153,8 @@ class Repair:
                 return None
             if not fast and pays(3 * allowed, [*reach, capacity], _repair):
                 fast = True
-                kernel = compiled(_repair, _neighbors, _are_live_together, _settle)
+                helpers = _cheapest, _settle, _neighbors, _are_live_together
+                kernel = compiled(_repair, *helpers)
                 lives, state = as_arrays(lives), as_arrays(state)
             since = budget.seconds
             work = int(kernel(lives, state, capacity, allowed // _PAIR_WORK))
@@ -206,39 +207,9 @@ def _repair(lives: _Lives, state: _State, capacity: int, limit: int) -> int:
         ]
         bottoms.sort()
         tops.sort()
-        least, offset, equals = LARGEST, WAITING, 0
-        for upwards in (1, 0):  # on a buffer or the floor; below a buffer or the lid
-            reached, reached_weight = 0, 0  # buffers that start below this one's end
-            passed, passed_weight = 0, 0  # buffers that end at or below its start
-            for place in range(count + 1):
-                if upwards:
-                    at = tops[place - 1][0] if place else 0
-                    at += -at % alignment
-                else:
-                    at = (bottoms[place][0] if place < count else capacity) - size
-                    at -= at % alignment
-                if at < 0:
-                    continue
-                if at + size > capacity:
-                    break
-                while reached < count and bottoms[reached][0] < at + size:
-                    reached_weight += bottoms[reached][1]
-                    reached += 1
-                while passed < count and tops[passed][0] <= at:
-                    passed_weight += tops[passed][1]
-                    passed += 1
-                cost = reached_weight - passed_weight
-                if cost < least:
-                    least, offset, equals = cost, at, 1
-                elif cost == least and at != offset:
-                    equals += 1
-                    chance = (chance * 1103515245 + 12345) % 2147483648
-                    if (chance >> 8) % equals == 0:
-                        offset = at
-                if least == 0:
-                    break
-            if least == 0:
-                break
+        least, offset, chance = _cheapest(
+            bottoms, tops, size, alignment, capacity, chance
+        )
         if least >= _FIXED:
             head, left = -1, left + 1
             break
@@ -254,6 +225,55 @@ def _repair(lives: _Lives, state: _State, capacity: int, limit: int) -> int:
     state.point[_HEAD], state.point[_LEFT], state.point[_CHANCE] = head, left, chance
     state.point[_SINCE], state.point[_DOWN] = since, down
     return work
+
+
+def _cheapest(
+    bottoms: list[tuple[int, int]],
+    tops: list[tuple[int, int]],
+    size: int,
+    alignment: int,
+    capacity: int,
+    chance: int,
+) -> tuple[int, int, int]:
+    """The offset of a buffer at which the buffers in its way cost least to eject.
+
+    `bottoms` and `tops` have the offsets and the ends of the placed buffers that
+    overlap it in time, ascending, with the cost of each. Returns the cost, the offset
+    (the first free one, or one of the cheapest at random), and the next `chance`.
+    """
+    count = len(tops)
+    least, offset, equals = LARGEST, WAITING, 0
+    for upwards in (1, 0):  # on a buffer or the floor; below a buffer or the lid
+        reached, reached_cost = 0, 0  # buffers that start below this one's end
+        passed, passed_cost = 0, 0  # buffers that end at or below its start
+        for place in range(count + 1):
+            if upwards:
+                at = tops[place - 1][0] if place else 0
+                at += -at % alignment
+            else:
+                at = (bottoms[place][0] if place < count else capacity) - size
+                at -= at % alignment
+            if at < 0:
+                continue
+            if at + size > capacity:
+                break
+            while reached < count and bottoms[reached][0] < at + size:
+                reached_cost += bottoms[reached][1]
+                reached += 1
+            while passed < count and tops[passed][0] <= at:
+                passed_cost += tops[passed][1]
+                passed += 1
+            cost = reached_cost - passed_cost
+            if cost < least:
+                least, offset, equals = cost, at, 1
+            elif cost == least and at != offset:
+                equals += 1
+                chance = (chance * 1103515245 + 12345) % 2147483648
+                if (chance >> 8) % equals == 0:
+                    offset = at
+            if least == 0:
+                return least, offset, chance
+    return least, offset, chance
 
 
 def _settle(lives: _Lives, state: _State, capacity: int, down: int) -> None:

@@ -41,6 +41,7 @@ RULES = range(4)
 
 _PATIENCE = 5  # weight of a dead end in a section, relative to a failed choice
 _NODE_WORK = 16  # work of a node besides its sections, in sections
+_START_WORK = 50  # of a search besides its nodes, per buffer
 PAUSE, PLAIN_PAUSE = 2_000_000, 40_000  # work between two checks of the deadline
 
 
@@ -168,7 +169,8 @@ class PausingSearch:
             status, work = kernel(self._tables, rank, point, pause, *numbers)
             self._seconds = thread_time() - began
         status = UNKNOWN if status == PAUSED else status
-        return SearchOutcome(status, plain(self._tables.offsets), int(work))
+        work = int(work) + _START_WORK * len(order)
+        return SearchOutcome(status, plain(self._tables.offsets), work)
 
 
 class ValleySearch(PausingSearch):
@@ -199,7 +201,10 @@ class ValleySearch(PausingSearch):
             [0] * count,
             [_PATIENCE] * sections,
         )
-        helpers = _valley, _rest, _score, _resume, _choices, _put, _undo, _split
+        helpers = (
+            _begin, _valley, _lowest_rest, _rest, _score,
+            _resume, _choices, _put, _undo, _split,
+        )  # fmt: skip
         super().__init__(tables, [*part.size, *floor], _search, *helpers)
 
     def fit(
@@ -250,30 +255,14 @@ def _search(
     sections to be solved; its owner is the frame that created it (-1: none).
     """
     buffers, state, trail, frames, opened, choices, offsets, weight = tables
-    first, end, size = buffers.first, buffers.end, buffers.size
-    sky, rest, joined, placed = state
-    (
-        low, high, owner, start, stop, on_left, chosen, choices_end, mark, open_mark,
-        last_word,
-    ) = frames  # fmt: skip
-    open_low, open_high, open_owner, _tightness = opened
+    sky, rest = state.sky, state.rest
     # The top frame, the length of the trail, the number of open components, the work.
     top, trail_end, count, work = point[0], point[1], point[2], point[3]
     if not count:
         sections = len(sky)
-        for section in range(sections):
-            sky[section] = buffers.floor[section]
-            rest[section] = joined[section] = 0
-        for index in range(len(size)):
-            placed[index] = 0
-            for section in range(first[index], end[index]):
-                rest[section] += size[index]
-                if section + 1 < end[index]:
-                    joined[section] += 1
-        for section in range(sections):
-            if sky[section] + rest[section] > capacity:
-                return INFEASIBLE, sections
-        open_low[0], open_high[0], open_owner[0] = 0, sections, -1
+        if not _begin(buffers, state, capacity):
+            return INFEASIBLE, sections
+        opened.low[0], opened.high[0], opened.owner[0] = 0, sections, -1
         count = 1
     pause += work
     while count:
@@ -281,68 +270,95 @@ def _search(
             point[0], point[1], point[2], point[3] = top, trail_end, count, work
             return PAUSED, work
         count -= 1
-        frame = open_owner[count]
-        lo, hi = open_low[count], open_high[count]
-        work += _NODE_WORK + hi - lo
-        if work > limit or top + 2 >= len(low):
+        frame = opened.owner[count]
+        low, high = opened.low[count], opened.high[count]
+        work += _NODE_WORK + high - low
+        if work > limit or top + 2 >= len(frames.low):
             return UNKNOWN, work
         before = trail_end
         found, at, until, left, trail_end = _valley(
-            tables, trail_end, rule, capacity, lo, hi
+            buffers, state, trail, weight, trail_end, rule, capacity, low, high
         )
-        work += (trail_end - before) * (hi - lo)  # each raise scans all again
+        work += (trail_end - before) * (high - low)  # each raise scans all again
         if found == UNKNOWN:
             return UNKNOWN, work
         if found == FEASIBLE:
             top += 1
-            base = choices_end[top - 1] if top else 0
-            if base + len(size) > len(choices):
+            base = frames.choices_end[top - 1] if top else 0
+            if base + len(buffers.size) > len(choices):
                 return UNKNOWN, work
-            low[top], high[top], owner[top] = lo, hi, frame
-            start[top], stop[top], on_left[top] = at, until, left
-            mark[top], open_mark[top] = trail_end, count
-            chosen[top], last_word[top] = base, 0
-            choices_end[top] = _choices(tables, base, rank, at, until, left, lo, hi)
+            frames.low[top], frames.high[top], frames.owner[top] = low, high, frame
+            frames.start[top], frames.stop[top] = at, until
+            frames.on_left[top], frames.last_word[top] = left, 0
+            frames.mark[top], frames.open_mark[top] = trail_end, count
+            frames.chosen[top] = base
+            frames.choices_end[top] = _choices(
+                buffers, state, choices, base, rank, at, until, left, low, high
+            )
             frame = top
         while True:  # take the next alternative of the frame, or backtrack to its owner
             if frame < 0:
                 return INFEASIBLE, work
-            top, count = frame, open_mark[frame]
-            trail_end = _undo(tables, trail_end, mark[frame])
-            choice = chosen[frame]
-            chosen[frame] += 1
-            if last_word[frame] or choice > choices_end[frame]:
-                frame = owner[frame]
+            top, count = frame, frames.open_mark[frame]
+            trail_end = _undo(buffers, state, trail, trail_end, frames.mark[frame])
+            choice = frames.chosen[frame]
+            frames.chosen[frame] += 1
+            if frames.last_word[frame] or choice > frames.choices_end[frame]:
+                frame = frames.owner[frame]
                 continue
-            lo, hi = low[frame], high[frame]
-            if choice < choices_end[frame]:
+            low, high = frames.low[frame], frames.high[frame]
+            start = frames.start[frame]
+            if choice < frames.choices_end[frame]:
                 index = choices[choice]
-                offsets[index] = sky[start[frame]]
-                trail_end, buried = _put(tables, trail_end, index)
-                last_word[frame] = 1 - buried
-                count = _split(tables, count, frame, index, lo, hi)
+                offsets[index] = sky[start]
+                trail_end, buried = _put(buffers, state, trail, trail_end, index)
+                frames.last_word[frame] = 1 - buried
+                count = _split(buffers, state, opened, count, frame, index, low, high)
                 break
-            section = start[frame] if on_left[frame] else stop[frame] - 1
-            level = _resume(tables, start[frame], stop[frame], on_left[frame], section)
+            stop, left = frames.stop[frame], frames.on_left[frame]
+            section = start if left else stop - 1
+            level = _resume(buffers, state, start, stop, left, section)
             if level + rest[section] <= capacity:
                 trail.item[trail_end], trail.before[trail_end] = section, sky[section]
                 trail_end += 1
                 sky[section] = level
-                open_low[count], open_high[count], open_owner[count] = lo, hi, frame
+                opened.low[count], opened.high[count] = low, high
+                opened.owner[count] = frame
                 count += 1
                 break
             weight[section] += 1
-            frame = owner[frame]
+            frame = frames.owner[frame]
     return FEASIBLE, work
 
 
+def _begin(buffers: _Buffers, state: _State, capacity: int) -> bool:
+    """Removes all buffers. Returns whether the capacity suffices for each section."""
+    sky, rest, joined, placed = state
+    for section in range(len(sky)):
+        sky[section] = buffers.floor[section]
+        rest[section] = joined[section] = 0
+    for index in range(len(placed)):
+        placed[index] = 0
+        for section in range(buffers.first[index], buffers.end[index]):
+            rest[section] += buffers.size[index]
+            if section + 1 < buffers.end[index]:
+                joined[section] += 1
+    for section in range(len(sky)):
+        if sky[section] + rest[section] > capacity:
+            return False
+    return True
+
+
 def _valley(
-    tables: _Tables,
+    buffers: _Buffers,
+    state: _State,
+    trail: _Trail,
+    weight: Integers,
     trail_end: int,
     rule: int,
     capacity: int,
-    lo: int,
-    hi: int,
+    low: int,
+    high: int,
 ) -> tuple[int, int, int, int, int]:
     """Selects the valley, and the end of it, to branch on.
 
@@ -351,18 +367,17 @@ def _valley(
     right one, and the length of the trail. The status is INFEASIBLE if a section
     exceeds the capacity, and UNKNOWN if the trail is full.
     """
-    buffers, state, trail, _, _, _, _, weight = tables
-    first, end, _, start_at, starting, end_at, ending, cover_at, covering, _ = buffers
+    first, end, _, start_at, starting, end_at, ending, _, _, _ = buffers
     sky, rest, _, placed = state
     best = -1.0
-    best_at, best_until, best_left = lo, hi, 1
-    at = lo
-    while at < hi:
+    best_at, best_until, best_left = low, high, 1
+    at = low
+    while at < high:
         level = sky[at]
         until = at + 1
-        while until < hi and sky[until] == level:
+        while until < high and sky[until] == level:
             until += 1
-        if (at > lo and sky[at - 1] < level) or (until < hi and sky[until] < level):
+        if (at > low and sky[at - 1] < level) or (until < high and sky[until] < level):
             at = until
             continue
         slack, heaviest = LARGEST, _PATIENCE
@@ -373,13 +388,11 @@ def _valley(
         for left in (1, 0):
             candidates = 0
             if left:
-                section = at
                 for place in range(start_at[at], start_at[at + 1]):
                     index = starting[place]
                     if placed[index] == 0 and end[index] <= until:
                         candidates += 1
             else:
-                section = until - 1
                 for place in range(end_at[until], end_at[until + 1]):
                     index = ending[place]
                     if placed[index] == 0 and first[index] >= at:
@@ -390,11 +403,8 @@ def _valley(
                     best = score
                     best_at, best_until, best_left = at, until, left
                 continue
-            level = LARGEST  # every unplaced buffer here extends over a wall
-            for place in range(cover_at[section], cover_at[section + 1]):
-                index = covering[place]
-                if placed[index] == 0:
-                    level = min(level, _rest(sky, first[index], end[index]))
+            section = at if left else until - 1
+            level = _lowest_rest(buffers, state, section)
             if level + rest[section] > capacity:
                 weight[section] += _PATIENCE
                 return INFEASIBLE, at, until, left, trail_end
@@ -407,12 +417,23 @@ def _valley(
             break
         if raised:  # the walls of other valleys may have changed
             best = -1.0
-            at = lo
+            at = low
         else:
             at = until
     if trail_end + len(sky) + 2 >= len(trail.item):
         return UNKNOWN, best_at, best_until, best_left, trail_end
     return FEASIBLE, best_at, best_until, best_left, trail_end
+
+
+def _lowest_rest(buffers: _Buffers, state: _State, section: int) -> int:
+    """The lowest height at which an unplaced buffer over a section can rest."""
+    level = LARGEST
+    for place in range(buffers.cover_at[section], buffers.cover_at[section + 1]):
+        index = buffers.covering[place]
+        if state.placed[index] == 0:
+            height = _rest(state.sky, buffers.first[index], buffers.end[index])
+            level = min(level, height)
+    return level
 
 
 def _score(
@@ -436,13 +457,15 @@ def _rest(sky: Integers, first: int, end: int) -> int:
     return level
 
 
-def _resume(tables: _Tables, start: int, stop: int, left: int, section: int) -> int:
+def _resume(
+    buffers: _Buffers, state: _State, start: int, stop: int, left: int, section: int
+) -> int:
     """The next height at which a buffer may rest in the end section of a valley.
 
     A buffer that extends over a wall rests on that wall or above. A buffer within the
     valley that is not on the floor rests on one that does not reach the end section.
     """
-    buffers, (sky, _, _, placed) = tables.buffers, tables.state
+    sky, placed = state.sky, state.placed
     first, end, size, start_at, starting, end_at, ending, cover_at, covering, _ = (
         buffers
     )
@@ -475,7 +498,9 @@ def _resume(tables: _Tables, start: int, stop: int, left: int, section: int) -> 
 
 
 def _choices(
-    tables: _Tables,
+    buffers: _Buffers,
+    state: _State,
+    choices: Integers,
     base: int,
     rank: Integers,
     start: int,
@@ -489,8 +514,8 @@ def _choices(
     The best buffers reach from wall to wall or end level with a wall; then `rank`
     decides.
     """
-    first, end, size, start_at, starting, end_at, ending, _, _, _ = tables.buffers
-    sky, placed, choices = tables.state.sky, tables.state.placed, tables.choices
+    first, end, size, start_at, starting, end_at, ending, _, _, _ = buffers
+    sky, placed = state.sky, state.placed
     level = sky[start]
     left_wall = sky[start - 1] - level if start > lo else LARGEST
     right_wall = sky[stop] - level if stop < hi else LARGEST
@@ -537,14 +562,15 @@ def _choices(
     return until
 
 
-def _put(tables: _Tables, trail_end: int, index: int) -> tuple[int, int]:
+def _put(
+    buffers: _Buffers, state: _State, trail: _Trail, trail_end: int, index: int
+) -> tuple[int, int]:
     """Places a buffer on the skyline.
 
     Returns the length of the trail, and 1 if more buffers must go above, or else 0.
     """
-    first, end, size = tables.buffers.first, tables.buffers.end, tables.buffers.size
-    sky, rest, joined, placed = tables.state
-    trail = tables.trail
+    first, end, size = buffers.first, buffers.end, buffers.size
+    sky, rest, joined, placed = state
     buried = 0
     for section in range(first[index], end[index]):
         trail.item[trail_end], trail.before[trail_end] = section, sky[section]
@@ -560,11 +586,12 @@ def _put(tables: _Tables, trail_end: int, index: int) -> tuple[int, int]:
     return trail_end + 1, buried
 
 
-def _undo(tables: _Tables, trail_end: int, mark: int) -> int:
+def _undo(
+    buffers: _Buffers, state: _State, trail: _Trail, trail_end: int, mark: int
+) -> int:
     """Undoes the changes on the trail after `mark`. Returns the trail's length."""
-    first, end, size = tables.buffers.first, tables.buffers.end, tables.buffers.size
-    sky, rest, joined, placed = tables.state
-    trail = tables.trail
+    first, end, size = buffers.first, buffers.end, buffers.size
+    sky, rest, joined, placed = state
     while trail_end > mark:
         trail_end -= 1
         item = trail.item[trail_end]
@@ -581,15 +608,22 @@ def _undo(tables: _Tables, trail_end: int, mark: int) -> int:
 
 
 def _split(
-    tables: _Tables, count: int, frame: int, index: int, lo: int, hi: int
+    buffers: _Buffers,
+    state: _State,
+    opened: _Open,
+    count: int,
+    frame: int,
+    index: int,
+    lo: int,
+    hi: int,
 ) -> int:
     """Opens the components that remain once a buffer is placed, the tightest on top.
 
     Returns the number of open components.
     """
-    first, end = tables.buffers.first, tables.buffers.end
-    sky, rest, joined, _ = tables.state
-    open_low, open_high, open_owner, tightness = tables.opened
+    first, end = buffers.first, buffers.end
+    sky, rest, joined, _ = state
+    open_low, open_high, open_owner, tightness = opened
     bottom = count
     for section in range(first[index], end[index]):
         last = section + 1 == end[index]

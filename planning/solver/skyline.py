@@ -109,7 +109,11 @@ class Skyline:
 
 def skyline_plans(part: Part) -> Iterator[list[int]]:
     """The plans (offsets in units) in the orders of `orders.for_skyline`."""
-    return map(Skyline(part).place, orders.for_skyline(part))
+    skyline, seen = Skyline(part), list[Sequence[int]]()
+    for order in orders.for_skyline(part):
+        if order not in seen:
+            seen.append(order)
+            yield skyline.place(order)
 
 
 def _leaves(part: Part) -> list[int]:
