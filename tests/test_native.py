@@ -1823,6 +1823,22 @@ def test_loops_of_few_instructions_are_one_function(is_long: bool) -> None:
         assert x.tolist() == [want]
 
 
+def test_functions_with_numbers_are_joined() -> None:
+    """Each keeps its own numbers, which follow its addresses."""
+    compiler, flag, x = llvm.compiler(), np.array([True]), np.array([6])
+    by = LESS.replace("%next = sub i64 %x, 1", "%next = sub i64 %x, %by")
+    by = by.replace("  %x", "  %place = getelementptr i64, ptr %words, i64 1\n  %x", 1)
+    by = by.replace("  %x", "  %by = load i64, ptr %place\n  %x", 1)
+    some = SOME.replace("TYPE", "i64")
+    test = ArrayRecord(compiler.function(some), [x, flag]), ()
+    body = [(ArrayRecord(compiler.function(by), [x], n), ()) for n in (7, -5)]
+    call = controlled(WHILE, flag, [test], [*body, test])
+    assert call is not None
+    assert type(call[0]) is ArrayRecord
+    call[0]()
+    assert x.tolist() == [0]
+
+
 def test_loops_copy_small_buffers_of_their_own_to_registers() -> None:
     """Only x is copied: `large` is too large, and y is not in the arena. Another view
     reads the lower half of x."""

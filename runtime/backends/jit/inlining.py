@@ -2,7 +2,7 @@
 
 A loop often computes a scalar, or a row of a few elements. An indirect call for each
 operation takes longer than that. The functions are therefore inlined into one function,
-whose words are the concatenated words of all of them:
+whose words are the concatenated addresses of all of them; other words are constants:
 
     define i32 @{name}(ptr noalias readonly %words) nounwind {
       ...                            ; the words, and small buffers, to registers
@@ -64,7 +64,14 @@ class Part(NamedTuple):
     """A call of a native function."""
 
     text: str
-    words: int
+    addresses: int
+    """The number of words that are addresses."""
+    numbers: Sequence[int]
+    """The words after them."""
+
+    @property
+    def words(self) -> int:
+        return self.addresses + len(self.numbers)
 
 
 class Local(NamedTuple):
@@ -87,7 +94,7 @@ def loop(
 ) -> str | None:
     """The text of a function that runs the parts of `condition`; while they set a flag,
     it runs `body` and `condition` again. None if it is too long. The words: the address
-    of the flag, then those of all parts."""
+    of the flag, then the addresses of all parts."""
     return _function(_LOOP, condition, body, locals)
 
 
@@ -111,7 +118,7 @@ def _function(
     }
     own = _own(locals)
     flag = "%own0" if 0 in own else "%word0"
-    copied = _copied(1 + sum(part.words for part in parts), own)
+    copied = _copied(parts, own)
     before, after = _moves(locals)
     body = form.format(**calls).replace("%flag", flag)
     head = f"{HEAD}\nentry:\n{_allocated(locals)}{copied}{before}{body}"
@@ -119,7 +126,7 @@ def _function(
 
 
 def _calls(region: Sequence[Part], texts: Sequence[str], word: int) -> str:
-    """Calls of the parts in `region`, whose words start at index `word`."""
+    """Calls of the parts in `region`, whose words start at index `word` of the copy."""
     lines: list[str] = []
     for part in region:
         at = f"%at{word}"
@@ -147,16 +154,29 @@ def _own(locals: Sequence[Local]) -> dict[int, str]:
     }
 
 
-def _copied(count: int, own: Mapping[int, str]) -> str:
-    """Copies the words to memory that LLVM promotes to registers."""
-    lines = [f"  %copy = alloca [{count} x ptr]\n"]
-    for n in range(count):
+def _copied(parts: Sequence[Part], own: Mapping[int, str]) -> str:
+    """Copies the words to memory that LLVM promotes to registers, with the numbers of
+    each part behind its addresses."""
+    copy: list[str] = []
+    lines: list[str] = []
+
+    def add_address() -> None:
+        n = sum(word.startswith("ptr") for word in copy)
         lines.append(f"  %from{n} = getelementptr ptr, ptr %words, i64 {n}\n")
-        lines.append(f"  %to{n} = getelementptr ptr, ptr %copy, i64 {n}\n")
         lines.append(f"  %word{n} = load ptr, ptr %from{n}\n")
         if n in own:
             lines.append(f"  %own{n} = {own[n]}\n")
-        lines.append(f"  store ptr {'%own' if n in own else '%word'}{n}, ptr %to{n}\n")
+        copy.append(f"ptr {'%own' if n in own else '%word'}{n}")
+
+    add_address()  # of the flag
+    for part in parts:
+        for _ in range(part.addresses):
+            add_address()
+        copy += (f"i64 {number}" for number in part.numbers)
+    lines.append(f"  %copy = alloca [{len(copy)} x ptr]\n")
+    for n, word in enumerate(copy):
+        lines.append(f"  %to{n} = getelementptr ptr, ptr %copy, i64 {n}\n")
+        lines.append(f"  store {word}, ptr %to{n}\n")
     return "".join(lines)
 
 

@@ -351,7 +351,8 @@ def _inlined(
         for record in _records(calls):
             if type(record) is not ArrayRecord:
                 return None
-            parts[-1].append(Part(record.function.text, len(record.arrays)))
+            called, count = record.function.text, len(record.arrays)
+            parts[-1].append(Part(called, count, record.others))
             arrays += record.arrays
     known = [array for array in arrays if array is not None]
     if len(known) < len(arrays):
