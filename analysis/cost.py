@@ -127,11 +127,16 @@ NEAR = 1 << 19
 CACHE = 1 << 21
 """The bytes of a core's L2 cache."""
 
-MANY_ROWS, PANEL_BYTES_PER_NS = 64, 70
-"""The rows of a product from which on native code copies each panel of the right
-matrix; and the bytes of this matrix, if it is in a core's L2 cache, for which each
-further product of fewer rows takes a nanosecond longer. Measured on a Xeon for 8 to 32
-rows and matrices of 256 KB to 2 MB: 70 to 500."""
+MANY_ROWS = 64
+"""From this number of rows on, native code copies each panel of a product's right
+matrix (native/panels.py): that takes less time than reading it where it lies. For 256
+rows of 1024 columns and 256 sums, reading it takes a tenth longer; for 16 rows, copying
+it takes a third longer."""
+
+PANEL_BYTES_PER_NS = 70
+"""The bytes of this matrix, if it is in a core's L2 cache, for which each further
+product of fewer rows takes a nanosecond longer. Measured on a Xeon for 8 to 32 rows and
+matrices of 256 KB to 2 MB: 70 to 500."""
 
 CONTRACTED_PER_NS = 100
 """FLOPs of contractions that one core computes per nanosecond."""
@@ -217,11 +222,7 @@ def _written(op: TensorOp, of: "_Bytes") -> int:
 def reads_part(op: Operation, value: SSAValue) -> bool:
     """Whether an operation or group accesses only a part of operand `value`: it takes
     the part out (slice, gather), or writes it in place (update, scatter)."""
-    if not isinstance(op, FusionOp):
-        return _reads_part(op, value)
-    arguments = zip(op.inputs, op.body.block.args, strict=True)
-    inside = [argument for operand, argument in arguments if operand is value]
-    return all(_reads_part(use.operation, x) for x in inside for use in x.uses)
+    return all(starmap(_reads_part, _readers(op, value)))
 
 
 def _reads_part(op: Operation, value: SSAValue) -> bool:
@@ -321,10 +322,7 @@ def time_to_pack(op: Operation, value: SSAValue) -> int:
     if is_packed(op, value):
         return 0
     if isinstance(op, FusionOp):
-        arguments = zip(op.inputs, op.body.block.args, strict=True)
-        inside = [a for operand, a in arguments if operand is value]
-        users = ((use.operation, a) for a in inside for use in a.uses)
-        return sum(time_to_pack(user, argument) for user, argument in users)
+        return sum(starmap(time_to_pack, _readers(op, value)))
     if isinstance(op, ConvolutionOp):
         labels = zip(op.inputs, op.labels, strict=False)
         return sum(_reordering(op, x, own) for x, own in labels if x is value)

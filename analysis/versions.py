@@ -16,9 +16,9 @@ from typing import TypeVar
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects.tgraph.base import TensorOp
-from ..dialects.tgraph.shaping import ReshapeOp
 from ..dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 from .operations import is_view, operands_of, uses
+from .scans import before_reshapes
 
 Position = TypeVar("Position")
 
@@ -111,11 +111,11 @@ def looped_into(
     assign, before = version.writer, version.previous
     if not isinstance(assign, AssignOp) or before is None:
         return None
-    result = _before_reshapes(assign.value)
+    result = before_reshapes(assign.value)
     loop = result.owner
     if not isinstance(loop, WhileOp):
         return None
-    start = _before_reshapes(loop.inputs[loop.res.index(result)])
+    start = before_reshapes(loop.inputs[loop.res.index(result)])
     is_only_start = sum(source_of(value) is start for value in loop.inputs) == 1
     at = position[loop]
     if before.writer is not None and position[before.writer] >= at:
@@ -126,10 +126,3 @@ def looped_into(
             if read >= at and not is_start:
                 return None
     return result
-
-
-def _before_reshapes(value: SSAValue) -> SSAValue:
-    """The tensor that has the elements of `value` in the same order."""
-    while isinstance(value.owner, ReshapeOp) and is_view(value.owner):
-        value = value.owner.inputs[0]
-    return value

@@ -41,12 +41,12 @@ from xdsl.ir import Operation, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.concatenations import is_in_place
-from ...analysis.cost import repetitions, time, timing
+from ...analysis.cost import repetitions, timing
 from ...analysis.functions import blocks_within, erase_unused, tensor_functions
 from ...analysis.loops import iterations
 from ...analysis.scans import extended
 from ...dialects.diagnostics import remark
-from ...dialects.tgraph.base import TensorOp, VariableType, typical_bytes
+from ...dialects.tgraph.base import TensorOp, VariableType, value_bytes
 from ...dialects.tgraph.callbacks import may_repeat
 from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ...dialects.tgraph.structure import AssignOp, RegionOp, WhileOp
@@ -94,12 +94,12 @@ class TGraphHoistInvariants(OptionalPass, Placing):
             return
         peaks = planned.peaks(func)
         most = {name: (1 + self.max_growth) * bytes for name, bytes in peaks.items()}
-        saved = list(accumulate(map(_total_time, ranked), initial=0))
+        saved = list(accumulate((time for _, time in ranked), initial=0))
         best: FuncOp | None = None
         fitting, count = 0, len(ranked)
         too_many = count + 1
         for _ in range(TRIES):
-            copy = _moved(func, ranked[:count])
+            copy = _moved(func, [op for op, _ in ranked[:count]])
             peaks = planned.peaks(copy)
             if all(bytes <= most.get(name, 0) for name, bytes in peaks.items()):
                 best, fitting = copy, count
@@ -122,21 +122,16 @@ def _loops(func: FuncOp) -> Sequence[WhileOp]:
     return [op for block in blocks for op in block.ops if isinstance(op, WhileOp)]
 
 
-def _ranked(func: FuncOp) -> Sequence[TensorOp]:
-    """The operations that can be moved, by decreasing time per byte of their results:
-    the value per weight of a knapsack."""
+def _ranked(func: FuncOp) -> Sequence[tuple[TensorOp, int]]:
+    """The operations that can be moved, and the nanoseconds that each takes in all
+    iterations, by decreasing time per byte of their results: the value per weight of a
+    knapsack."""
     of = timing()
     found = [op for loop in _loops(func) for op in _movable(loop, of)]
-    return sorted(found, key=lambda op: -_total_time(op) / max(_result_bytes(op), 1))
-
-
-def _result_bytes(op: TensorOp) -> int:
-    return sum(typical_bytes(type) for type in op.declared)
-
-
-def _total_time(op: TensorOp) -> int:
-    """The nanoseconds that an operation takes in all iterations."""
-    return time(op) * repetitions(op)
+    timed = [(op, of(op) * repetitions(op)) for op in found]
+    return sorted(
+        timed, key=lambda each: -each[1] / max(sum(map(value_bytes, each[0].res)), 1)
+    )
 
 
 def _moved(func: FuncOp, ops: Sequence[TensorOp]) -> FuncOp:

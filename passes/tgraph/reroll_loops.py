@@ -34,8 +34,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.transforms.canonicalize import CanonicalizePass
-from xdsl.transforms.common_subexpression_elimination import cse
 
 from ...analysis.functions import erase_unused, tensor_blocks
 from ...analysis.loops import counter, only_writer
@@ -52,6 +50,7 @@ from ...dialects.tgraph.structure import ReadOp, WhileOp
 from ..optional import OptionalPass
 from .shared.iterations import Body, Remaining, Unfit
 from .shared.loops import rewrite_loops
+from .shared.simplifying import simplify
 from .shared.unrolled import (
     insert_full,
     is_over_some_rows,
@@ -74,13 +73,13 @@ class TGraphRerollLoops(OptionalPass):
             return
         for loop in found:
             _sink_constants(loop)
-        _simplify(ctx, op)
+        simplify(ctx, op.regions)
         before = contents_of(op)
         for block in dict.fromkeys(loop.parent for loop in _candidates(op)):
             assert block is not None
             rewrite_loops(block, _rerolled)
         if contents_of(op) != before:
-            _simplify(ctx, op)
+            simplify(ctx, op.regions)
 
 
 def _candidates(op: ModuleOp) -> Sequence[WhileOp]:
@@ -91,11 +90,6 @@ def _candidates(op: ModuleOp) -> Sequence[WhileOp]:
         for loop in block.ops
         if isinstance(loop, WhileOp) and _is_candidate(loop)
     ]
-
-
-def _simplify(ctx: Context, op: ModuleOp) -> None:
-    CanonicalizePass().apply(ctx, op)
-    cse(op)
 
 
 def _is_candidate(loop: WhileOp) -> bool:

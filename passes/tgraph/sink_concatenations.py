@@ -44,12 +44,8 @@ from typing import NamedTuple, TypeAlias, TypeGuard, TypeVar
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
-from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
-from xdsl.transforms.common_subexpression_elimination import cse
-from xdsl.transforms.dead_code_elimination import region_dce
 
 from ...analysis.cost import duration
 from ...analysis.functions import (
@@ -86,6 +82,7 @@ from .eliminate_assigns import TGraphEliminateAssigns
 from .fuse import TGraphFuse
 from .fusion.liveness import ALIGNMENT, Liveness
 from .shared.fitting import live_peaks
+from .shared.simplifying import simplify
 from .shared.streams import has_streams
 from .shared.ungrouping import ungroup
 
@@ -131,13 +128,13 @@ def _lower(ctx: Context, func: FuncOp) -> None:
             ungroup(block)
         module = ModuleOp([copy])
         with held_back():
-            _simplify(ctx, list(_without(others, copy)))  # groups copy broadcasts
+            simplify(ctx, _regions(others, copy))  # groups copy broadcasts
             for block in _without(others, copy):
                 _broadcast_parts(block)
             clusters = sunk(_without(others, copy), again)
             if not clusters:
                 return
-            _simplify(ctx, list(_without(others, copy)))
+            simplify(ctx, _regions(others, copy))
             driver.run(ctx, module, [TGraphEliminateAssigns()], verify=False)
             TGraphFuse().fuse(_without(others, copy))
         after = _bytes(copy)
@@ -160,18 +157,9 @@ def _without(others: Container[Block], func: FuncOp) -> Iterator[Block]:
     return (each for each in blocks_within(func.body.block) if each not in others)
 
 
-def _simplify(ctx: Context, blocks: Sequence[Block]) -> None:
-    """Canonicalizes blocks, with the loops and branches in them, and eliminates common
-    subexpressions."""
-    pattern = GreedyRewritePatternApplier(
-        [CanonicalizationRewritePattern()], ctx=ctx, folding_enabled=True
-    )
-    walker = PatternRewriteWalker(pattern, post_walk_func=region_dce)
-    regions = [block.parent for block in blocks if block.parent]
-    for region in regions:
-        if not any(each is not region and each.is_ancestor(region) for each in regions):
-            walker.rewrite_region(region)
-            cse(region)
+def _regions(others: Container[Block], func: FuncOp) -> Sequence[Region]:
+    """The regions of the blocks that `_without` finds."""
+    return [each.parent for each in _without(others, func) if each.parent]
 
 
 def _bytes(func: FuncOp) -> int:

@@ -42,8 +42,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.transforms.canonicalize import CanonicalizePass
-from xdsl.transforms.common_subexpression_elimination import cse
 
 from ...analysis.functions import tensor_blocks
 from ...analysis.loops import counter
@@ -61,6 +59,7 @@ from ...dialects.tgraph.shaping import (
 )
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
 from ..optional import OptionalPass
+from .shared.simplifying import simplify
 from .shared.unrolled import is_over_some_rows, row_by_row
 
 MOST = 4
@@ -85,8 +84,7 @@ class TGraphUnrollLoops(OptionalPass):
                 _write_out(loop)
                 changed = True
         if changed:
-            CanonicalizePass().apply(ctx, op)
-            cse(op)
+            simplify(ctx, op.regions)
 
 
 def _short_loop(block: Block) -> WhileOp | None:

@@ -11,6 +11,7 @@ reshaped.py     writes values in another shape without copying memory
 row_updates.py  updates variables row by row, from rows that are computed in sequence
 loops.py        visits the loops of a block for passes that replace them
 rows.py         finds the parts of concatenations of rows
+simplifying.py  canonicalizes regions, and eliminates common subexpressions in them
 streams.py      finds functions whose operations have streams
 ungrouping.py   takes groups apart
 unrolled.py     rewrites loops over several rows per iteration row by row

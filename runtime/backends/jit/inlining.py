@@ -21,6 +21,7 @@ A nested loop has been joined into such a function before.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 HEAD = "define i32 @{name}(ptr noalias readonly %words) nounwind {"
@@ -157,21 +158,17 @@ def _own(locals: Sequence[Local]) -> dict[int, str]:
 def _copied(parts: Sequence[Part], own: Mapping[int, str]) -> str:
     """Copies the words to memory that LLVM promotes to registers, with the numbers of
     each part behind its addresses."""
-    copy: list[str] = []
+    addresses = range(1 + sum(part.addresses for part in parts))
     lines: list[str] = []
-
-    def add_address() -> None:
-        n = sum(word.startswith("ptr") for word in copy)
+    for n in addresses:
         lines.append(f"  %from{n} = getelementptr ptr, ptr %words, i64 {n}\n")
         lines.append(f"  %word{n} = load ptr, ptr %from{n}\n")
         if n in own:
             lines.append(f"  %own{n} = {own[n]}\n")
-        copy.append(f"ptr {'%own' if n in own else '%word'}{n}")
-
-    add_address()  # of the flag
+    words = (f"ptr {'%own' if n in own else '%word'}{n}" for n in addresses)
+    copy = [next(words)]  # the flag's
     for part in parts:
-        for _ in range(part.addresses):
-            add_address()
+        copy += islice(words, part.addresses)
         copy += (f"i64 {number}" for number in part.numbers)
     lines.append(f"  %copy = alloca [{len(copy)} x ptr]\n")
     for n, word in enumerate(copy):

@@ -29,6 +29,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from xdsl.ir import SSAValue
 
+from ....analysis.cost import MANY_ROWS
 from ....dialects.tgraph.base import TensorOp
 from ....support.arrays import Array, DType, Shape
 from ...calls import Call
@@ -55,11 +56,6 @@ VECTORS = 2
 
 SUMS = 256
 """The most rows of a panel that is copied: 32 KB with AVX-512."""
-
-MANY_ROWS = 64
-"""From this number of rows on, copying a panel takes less time than reading it where it
-lies. For 256 rows of 1024 columns and 256 sums, reading it takes a tenth longer; for 16
-rows, copying it takes a third longer."""
 
 AHEAD = 6
 """The number of sums by which a left matrix with contiguous columns is prefetched:
