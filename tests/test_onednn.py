@@ -298,6 +298,24 @@ CONVOLUTIONS = {
         low=(1, 1),
         high=(1, 0),
     ),
+    "gradient by the weights, transposed": dict(
+        labels="f01b_i01o->01bf",
+        image=(2, 5, 4, 4),
+        kernel=(2, 10, 8, 6),
+        out=(3, 3, 4, 6),
+        holes=(2, 2),
+        low=(2, 2),
+    ),
+    "gradient by the weights, transposed, dilated": dict(
+        labels="fb01_io01->bf01",
+        image=(2, 4, 5, 4),
+        kernel=(2, 6, 10, 8),
+        out=(4, 6, 3, 3),
+        strides=(2, 1),
+        holes=(2, 2),
+        low=(3, 2),
+        high=(2, 1),
+    ),
 }
 
 

@@ -3,9 +3,9 @@
 StableHLO writes all three convolutions of a training step as one operation with
 dimension numbers. A convolution over a dilated image, or with a reversed kernel, is the
 gradient with respect to the data. A convolution whose "kernel" is larger than its
-result is the gradient with respect to the weights. oneDNN computes each of the three
-only by its own primitive. Constant weights are converted to oneDNN's layout once, all
-other weights in each run.
+result is the gradient with respect to the weights, of a transposed convolution if the
+image is dilated. oneDNN computes each of the three only by its own primitive. Constant
+weights are converted to oneDNN's layout once, all other weights in each run.
 
 A convolution in which each position of the result sees one position of the image, or
 the whole image, is a matrix product. oneDNN computes it as a product if the weights are
@@ -251,6 +251,22 @@ def _part(
     dilation = (*added, *op.rhs_dilation.get_values())
     has_holes = any(hole > 1 for hole in holes)
     batches, is_plain = op.batch_group_count.value.data, epilogue.is_empty
+    is_of_weights = op.groups == batches and prod(kernel.shape[2:]) > prod(
+        target.shape[2:]
+    )
+    if is_of_weights and not is_plain:
+        raise Refused
+    is_transposed = is_of_weights and batches == 1 and has_holes
+    if is_transposed and all(step == 1 for step in dilation):
+        # with the operands exchanged, the holes are strides, and the result is flipped
+        reach = zip(target.shape[2:], strides, low, strict=True)
+        padding = [(size - 1) * step - at for size, step, at in reach]
+        source, result = kernel.swapaxes(0, 1), image.swapaxes(0, 1)
+        source, copied = _not_flipped(source, scratch)
+        flipped = alike(target, target.dtype, scratch)
+        window = _window(source, flipped, result, holes, strides, padding)
+        calls = [*copied, *_of_weights(source, flipped, result, window, scratch)]
+        return [*calls, *copy(target[:, :, *[slice(None, None, -1)] * rank], flipped)]
     is_flipped = op.groups == 1 and is_plain and _is_flipped(kernel)
     if (has_holes or is_flipped) and all(s == 1 for s in strides):
         if not is_plain or batches > 1:
@@ -264,9 +280,7 @@ def _part(
         return _calls(_BY_DATA, target, weights, image, window, plain, scratch)
     if has_holes:
         raise Refused
-    if op.groups == batches and prod(kernel.shape[2:]) > prod(target.shape[2:]):
-        if not is_plain:
-            raise Refused
+    if is_of_weights:
         source, result = image.swapaxes(0, 1), kernel.swapaxes(0, 1)
         weights = target.swapaxes(0, 1)
         window = _window(source, weights, result, dilation, strides, low)
