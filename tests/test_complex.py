@@ -13,6 +13,7 @@ from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.passes.convert.tgraph_to_linalg import ConvertTGraphToLinalg
 from tensorplan.passes.tgraph.gradient import TGraphGradient
+from tensorplan.runtime.backends.jit import llvm
 from tensorplan.runtime.backends.numpy import functions
 
 RNG = np.random.default_rng(0)
@@ -156,7 +157,7 @@ func.func @main(%x: tensor<{operand}>) -> tensor<{result}> {{
 }}"""
 
 
-@pytest.mark.parametrize("has_scipy", [True, False], ids=["scipy", "numpy"])
+@pytest.mark.parametrize("library", ["native", "scipy", "numpy"])
 @pytest.mark.parametrize(
     ("kind", "length", "operand", "result"),
     [
@@ -174,10 +175,12 @@ def test_fft(
     length: list[int],
     operand: str,
     result: str,
-    has_scipy: bool,
+    library: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if has_scipy:
+    if library != "native":
+        monkeypatch.setattr(llvm, "is_available", lambda: False)
+    if library == "scipy":
         pytest.importorskip("scipy")
     else:
         monkeypatch.setattr(functions, "_fourier", lambda: None)

@@ -29,6 +29,7 @@ transposing.py  copies into another order of dimensions, and transposes of rows
 windows.py      reductions in windows, as reductions of views
 pooling.py      windows over holes or padding, and gradients of maximum pooling
 scans.py        cumulative sums, products and extremes
+fourier.py      Fourier transforms
 lapack.py       LAPACK on batches of matrices
 sorting.py      sorts by any comparator, and the first elements of a sort
 

@@ -21,6 +21,7 @@ from ....dialects.tgraph.reducing import (
     ReduceWindowOp,
     SelectAndScatterOp,
 )
+from ....dialects.tgraph.spectral import FftOp
 from ....dialects.tgraph.structure import FusionOp
 from ...calls import Call
 from ...pool import Scratch
@@ -32,6 +33,7 @@ from ..numpy.fusion import needed
 from ..onednn import backend as onednn
 from . import (
     few_rows,
+    fourier,
     indexing,
     integers,
     lapack,
@@ -71,6 +73,8 @@ def calls_of(
                 return pooling.select_and_scatter(op, x, source, outs[0], scratch)
             case SortOp():
                 return sorting.calls_of(op, inputs, outs, scratch)
+            case FftOp():
+                return fourier.calls_of(op, inputs[0], outs[0], scratch)
             case MatrixOp():
                 return lapack.calls_of(op, inputs, outs, scratch)
             case CopyOp():
@@ -284,6 +288,7 @@ _SUPPORTED = (
     CopyOp,
     DotGeneralOp,
     ElementwiseOp,
+    FftOp,
     FusionOp,
     MatrixOp,
     ReduceByOp,
