@@ -39,7 +39,7 @@ from tensorplan.dialects.tgraph.windows import WindowDimension
 from tensorplan.runtime.backends.arrays import tiles, try_reshape
 from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.jit import llvm
-from tensorplan.runtime.backends.native import planes, stencils, taps
+from tensorplan.runtime.backends.native import planes, stencils, taps, windows
 from tensorplan.runtime.backends.numpy.base import KERNELS, ufunc_call
 from tensorplan.runtime.backends.numpy.forms import FORMS, TILE
 from tensorplan.runtime.backends.numpy.reducing import spans
@@ -868,6 +868,53 @@ def test_reduce_window(seed: int, dtype: str) -> None:
     properties: dict[str, Attribute] = {n: ints(v) for n, v in found.items()}
     properties["kind"] = StringAttr(str(rng.choice(kinds)))
     check(rng, reducing.ReduceWindowOp, [x], properties)
+
+
+LARGE = [
+    ((9, 11), (5, 5), 1, 1, 2),
+    ((3, 20, 17), (1, 7, 5), 1, 1, 0),
+    ((2, 3, 30, 21), (1, 1, 9, 9), 2, 1, 4),
+    ((40, 14, 13, 3), (1, 6, 5, 1), 1, 2, 3),
+    ((2, 12, 9, 10), (1, 3, 3, 3), 1, 1, 1),
+    ((5, 6), (6, 9), 1, 1, 9),
+]
+"""Shapes, and the sizes, strides, dilations and padding of windows that are reduced
+along one dimension after the other."""
+
+
+@pytest.mark.parametrize(("shape", "window", "stride", "apart", "pad"), LARGE)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
+@pytest.mark.parametrize("kind", ["add", "maximum"])
+def test_reduce_large_window(
+    shape: tuple[int, ...],
+    window: Sequence[int],
+    stride: int,
+    apart: int,
+    pad: int,
+    dtype: str,
+    kind: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def along(number: int, other: int) -> Attribute:
+        return ints([number if size > 1 else other for size in window])
+
+    monkeypatch.setattr(windows, "ROWS", 1 << 7)
+    found = recorded(monkeypatch, windows, "passes")
+    properties: dict[str, Attribute] = {
+        "kind": StringAttr(kind),
+        "window_dimensions": ints(window),
+        "window_strides": along(stride, 1),
+        "padding_low": along(pad, 0),
+        "padding_high": along(max(pad - 1, 0), 0),
+        "base_dilations": ints([1] * len(shape)),
+        "window_dilations": along(apart, 1),
+    }
+    rng = np.random.default_rng(0)
+    x = numbers(rng, shape, dtype)
+    check(rng, reducing.ReduceWindowOp, [x], properties)
+    sums_twice = kind == "add" and dtype == "bfloat16"
+    is_clipped = pad > 8  # some windows see only padding
+    assert any(found) == (llvm.is_available() and not sums_twice and not is_clipped)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "bool"])

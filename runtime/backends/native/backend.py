@@ -169,6 +169,11 @@ def _nest(
 def _windows(op: ReduceWindowOp, x: Array, out: Array, scratch: Scratch) -> list[Call]:
     if (calls := scans.calls_of(op, x, out)) is not None:
         return calls
+    if (made := windows.passes(op, x, out, scratch)) is not None:
+        before, passes = made
+        for each in passes:
+            before += _windows(*each, scratch)
+        return before
     try:
         return [
             call

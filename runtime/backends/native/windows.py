@@ -4,6 +4,10 @@
 
 Windows that extend into the padding are smaller. Positions whose windows are clipped in
 the same way form one loop nest: those at each edge, and all others.
+
+Large windows that overlap are reduced along one dimension after the other, some rows at
+a time: 5 + 5 elements are combined instead of 5 * 5. The intermediate results include
+the padding, so no window over them is clipped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,20 +15,37 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
+import numpy as np
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, SSAValue
 
-from ....dialects.dtypes import Array
-from ....dialects.tgraph.base import ints, tensor_type_of, with_shape
+from ....dialects.dtypes import Array, identity
+from ....dialects.tgraph.base import Shape, ints, tensor_type_of, with_shape
 from ....dialects.tgraph.reducing import ReduceOp, ReduceWindowOp
-from ....dialects.tgraph.windows import WindowDimension
+from ....dialects.tgraph.windows import WindowDimension, places_of
 from ....support.arrays import strided
+from ...calls import Call
+from ...pool import Scratch
+from ..arrays import copy
+from ..numpy.reducing import accumulated
 from .graphs import NoLoopNest
 
 MOST = 9
 """The maximum number of loop nests, each of which is compiled: enough for two
 dimensions with an edge on each side.
 """
+
+
+WORTH = 2
+"""How many times fewer elements are combined along one dimension after the other, at
+least, for this to pay.
+"""
+
+ROWS = 1 << 15
+"""The bytes of intermediate results at a time."""
+
+MOST_ROWS = 8
+"""The maximum number of parts that are computed one after the other for that."""
 
 
 class Part(NamedTuple):
@@ -100,3 +121,104 @@ def _spans(window: WindowDimension, size: int, count: int) -> Sequence[_Span]:
             element = start + first * apart
             spans.append(_Span(slice(place, place + 1), element, last - first))
     return spans
+
+
+class Pass(NamedTuple):
+    """A window of `op` that moves over `x`."""
+
+    op: ReduceWindowOp
+    x: Array
+    out: Array
+
+
+def passes(
+    op: ReduceWindowOp, x: Array, out: Array, scratch: Scratch
+) -> tuple[list[Call], Sequence[Pass]] | None:
+    """The reduction along the first dimension that the window moves along, then along
+    all others: the calls that prepare scratch memory, and the passes. None if that does
+    not pay, or would round sums twice."""
+    kind, window = op.kind.data, op.window(x.ndim)
+    first = next((d for d, dim in enumerate(window) if dim.size > 1), None)
+    padding = [n for dim in window for n in (dim.low, dim.high)]
+    if first is None or min(padding) < 0 or accumulated(kind, x.dtype) != x.dtype:
+        return None
+    if any(dim.base_dilation > 1 for dim in window):
+        return None
+    column, rest = window[first].size, prod(dim.size for dim in window[first + 1 :])
+    ahead = [*x.shape[:first], out.shape[first], *x.shape[first + 1 :]]
+    combined = column * prod(ahead) + rest * out.size
+    if rest == 1 or column * rest * out.size < WORTH * combined:
+        return None
+    along = max(
+        (d for d, dim in enumerate(window) if d == first or dim == _STILL),
+        key=lambda d: ahead[d],
+    )
+    inner = [
+        slice(None) if d in (first, along) else slice(dim.low, dim.low + ahead[d])
+        for d, dim in enumerate(window)
+    ]
+    shape = [
+        n if d == first else dim.low + n + dim.high
+        for d, (n, dim) in enumerate(zip(ahead, window, strict=True))
+    ]
+    count = min(-(-prod(shape) * x.itemsize // ROWS), MOST_ROWS, shape[along])
+    shape[along] = step = -(-ahead[along] // count)
+    between = scratch.take(tuple(shape), x.dtype)
+    calls: list[Call] = []
+    for d, part in enumerate(inner):
+        for edge in (slice(0, part.start or 0), slice(part.stop or shape[d], None)):
+            border = between[(*[slice(None)] * d, edge)]
+            if border.size:
+                nothing = np.broadcast_to(identity(kind, x.dtype), border.shape)
+                calls += copy(border, nothing)
+    found: list[Pass] = []
+    alone = [dim if d == first else _STILL for d, dim in enumerate(window)]
+    others = [dim._replace(low=0, high=0) for dim in window]
+    others[first] = _STILL
+    for start in range(0, ahead[along], step):
+        stop = min(start + step, ahead[along])
+        at = (slice(None),) * along
+        alone[along], read = _rows(window[along], x.shape[along], start, stop)
+        if read.start == read.stop:
+            return None  # these windows see only padding
+        source = x[(*at, read)]
+        rows, target = (
+            between[(*at, slice(stop - start))],
+            out[(*at, slice(start, stop))],
+        )
+        found += [
+            Pass(_moving(op, alone, source.shape), source, rows[tuple(inner)]),
+            Pass(_moving(op, others, rows.shape), rows, target),
+        ]
+    return calls, found
+
+
+_STILL = WindowDimension(1, 1, 0, 0)
+
+
+def _rows(
+    window: WindowDimension, size: int, start: int, stop: int
+) -> tuple[WindowDimension, slice]:
+    """The window in the places from `start` to `stop`, and the elements of the operand
+    that it meets there. `size` is the operand's."""
+    first = start * window.stride - window.low
+    last = (stop - 1) * window.stride - window.low + window.reach
+    read = slice(min(max(first, 0), size), max(min(last, size), 0))
+    return window._replace(low=read.start - first, high=last - read.stop), read
+
+
+def _moving(
+    op: ReduceWindowOp, window: Sequence[WindowDimension], shape: Shape
+) -> ReduceWindowOp:
+    """`op` with another window, over an operand of another shape."""
+    given = with_shape(tensor_type_of(op.inputs[0].type), shape)
+    columns = [ints(numbers) for numbers in zip(*window, strict=True)]
+    names = (
+        *("window_dimensions", "window_strides", "padding_low", "padding_high"),
+        *("base_dilations", "window_dilations"),
+    )
+    return ReduceWindowOp(
+        [Block(arg_types=[given]).args[0]],
+        result_types=[with_shape(given, places_of(shape, window))],
+        properties={"kind": op.kind, **dict(zip(names, columns, strict=True))},
+    )
