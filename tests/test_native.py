@@ -863,6 +863,8 @@ SORTED = ["float32", "float64", "bfloat16", "int32", "uint8"]
             (9, 1, 9),
             (17, 1, 16),
             (150, 2, 4),
+            (9, 2, 9),
+            (40, 2, 40),
         ),
     ],
 )
@@ -879,7 +881,7 @@ def test_sorts(
     The last result has positions along the column; with 0 keys, position 48 comes
     first."""
     rng = np.random.default_rng(0)
-    shape = [3, size, 4]
+    shape = [3, 4, size] if axis == 2 and count == size else [3, size, 4]
     kept = [count if d == axis else n for d, n in enumerate(shape)]
     words = {"COUNT": count, "AXIS": axis, "WAY": direction, "X": TYPES[dtype]}
     words |= {"DIM": "x".join(map(str, shape)), "KIM": "x".join(map(str, kept))}

@@ -398,32 +398,44 @@ class Insertion(_Sort):
 
 class Merging(_Sort):
     """Sorts all elements in two buffers for each column: first come the first buffers
-    of all columns, then the second ones. They have room for one extra element, which is
-    read but not used."""
+    of all columns, then the second ones. The results of all elements are one of the
+    buffers if they are contiguous and no operand is in their memory."""
 
     def __init__(self, op: SortOp, arrays: Sequence[Array]):
         super().__init__(op, arrays)
         self._room = self._size
-        self.buffers = [self._size + 1] * 2
+        results = arrays[self._inputs :]
+        self._sorts_results = self._count == self._size and all(
+            x.strides[-1] == x.itemsize
+            and not any(np.may_share_memory(x, y) for y in arrays[: self._inputs])
+            for x in results
+        )
+        self.buffers = [self._size] * (1 if self._sorts_results else 2)
+
+    @property
+    def _rounds(self) -> int:
+        """How often all runs are merged."""
+        return (-(-self._room // RUN) - 1).bit_length()
 
     def _column(self, sources: Side, results: Side) -> None:
         sides = self._sides(sources)
+        if self._sorts_results:
+            sides = [sides[0], results] if self._rounds % 2 else [results, sides[0]]
         self._copy_first(self._sorted(sources, sides, str(self._size)), results)
 
     def _sides(self, sources: Side) -> Sequence[Side]:
         """The first buffer of each column, and the second buffer of each column."""
         code, count = self._code, self._inputs
         types: list[Array] = [np.empty(1, x.dtype) for _, x in sources]
-        words = [code.word(2 * count + n) for n in range(2 * count)]
         return [
-            list(zip(half, types, strict=True))
-            for half in (words[:count], words[count:])
+            [(code.word(first + n), type) for n, type in enumerate(types)]
+            for first in range(2 * count, (2 + len(self.buffers)) * count, count)
         ]
 
     def _sorted(self, sources: Side, sides: Sequence[Side], size: str) -> Side:
         """Sorts the first `size` elements into one of the sides, and returns it."""
         self._make_runs(sources, sides[0], size)
-        rounds: int = (-(-self._room // RUN) - 1).bit_length()
+        rounds = self._rounds
         if rounds:
             with self._code.loop("0", str(rounds), 1) as number:
                 runs, longer = (
@@ -476,10 +488,12 @@ class Merging(_Sort):
         stop at the positions `stops`."""
         code = self._code
         middle, stop = (self._number(x) for x in stops)
+        last = stop - 1  # the second run is read even if it is used up
         slots = [code.slot(x) for x in (self._number(start), middle)]
         with code.loop(start, end, 1) as place:
             left, right = (code.get(x, "i64", 1) for x in slots)
-            xs, ys = (self._taken(runs, x.text, 1) for x in (left, right))
+            heads = left, right.call("smin", last)
+            xs, ys = (self._taken(runs, x.text, 1) for x in heads)
             is_next = left.compare("sge", middle) | self._before(ys, xs)
             takes_right = is_next & right.compare("slt", stop)
             both = zip(xs, ys, strict=True)
@@ -502,7 +516,8 @@ class Selection(Merging):
         super().__init__(op, arrays)
         self._lanes = self._most_lanes()
         self._room = self._count + self._lanes  # for appended elements
-        self.buffers = [self._count + self._room + 1] * 2
+        self._sorts_results = False
+        self.buffers = [self._count + self._room] * 2
 
     def _column(self, sources: Side, results: Side) -> None:
         sides = self._sides(sources)
