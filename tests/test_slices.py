@@ -222,6 +222,23 @@ def test_cache_is_updated_in_place() -> None:
         np.testing.assert_allclose(a, b, 1e-5, 1e-6)
 
 
+@pytest.mark.parametrize("reverse", [(0,), (1,), (0, 1)], ids=str)
+def test_loops_over_reversed_arrays_are_native(made: Mock, reverse: Any) -> None:
+    def function(x: Any) -> Any:
+        def body(state: Any, row: Any) -> Any:
+            low = jnp.minimum(row, 0.5)
+            return jnp.tanh(state * jnp.sum(low * row)) + low, None
+
+        return lax.scan(body, jnp.ones(1000), lax.rev(x, reverse))[0]
+
+    run = Executable(planned(function, floats(50, 1000)))
+    for _ in range(2):
+        x = floats(50, 1000)
+        np.testing.assert_allclose(run(x)[0], jax.jit(function)(x), 1e-4, 1e-5)
+    assert made.called
+    assert not run.fallbacks
+
+
 def test_saved_programs(tmp_path: Path) -> None:
     x, w = floats(4, 64), floats(6, 64, 64) / 8
     run = tensorplan.compile(planned(layers, x, w))

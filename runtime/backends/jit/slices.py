@@ -32,10 +32,11 @@ class Slice(NamedTuple):
 
 
 def slice_of(source: Array, starts: Sequence[Array], sizes: Sequence[int]) -> Slice:
-    """The slice of these sizes. Strides of `source` must not be negative."""
-    bytes = sum((n - 1) * s for n, s in zip(sizes, source.strides, strict=True))
-    memory = np.empty(bytes + source.itemsize, np.uint8)
-    stand_in = np.ndarray(sizes, source.dtype, memory, 0, source.strides)
+    """The slice of these sizes."""
+    reach = [(n - 1) * s for n, s in zip(sizes, source.strides, strict=True)]
+    memory = np.empty(sum(map(abs, reach)) + source.itemsize, np.uint8)
+    first = -sum(min(bytes, 0) for bytes in reach)
+    stand_in = np.ndarray(sizes, source.dtype, memory, first, source.strides)
     return Slice(source, starts, stand_in)
 
 
@@ -76,12 +77,14 @@ class Sliced(ArrayRecord):
         return words
 
     def _points(self, memory: Array) -> Iterator[tuple[int, Pointer]]:
-        """The pointers into `memory`, each with its offset there in bytes."""
+        """The pointers into `memory`, each with its offset in bytes from the first
+        element, which is not the lowest if a stride is negative."""
         start, stop = span(memory)
+        first = address(memory)
         for record in self._tape.records:
             for array, pointer in record.pointers():
                 if start <= (at := address(array)) < stop:
-                    yield at - start, pointer
+                    yield at - first, pointer
 
 
 def _text(slices: Sequence[Slice]) -> str:
