@@ -21,6 +21,7 @@ from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.native import backend as native
 from tensorplan.runtime.backends.native import panels, strips, widening
 from tensorplan.runtime.backends.onednn import backend as onednn
+from tensorplan.runtime.backends.onednn import convolution as convolutions
 from tensorplan.runtime.backends.onednn import division
 from tensorplan.runtime.backends.onednn.primitives import Execution, is_reorder
 from tensorplan.runtime.calls import Call
@@ -425,6 +426,41 @@ def test_images_are_converted_in_turns(
     in_turns = peak()
     monkeypatch.setattr(division, "TURN", 1 << 40)
     assert 3 * in_turns < peak()
+
+
+WEIGHTS = {
+    "forward": ("b01f_01io->b01f", (2, 3, 3, 256), (3, 3, 256, 256), (2, 3, 3, 256)),
+    "by the data": (
+        *("b01f_01oi->b01f", (2, 3, 3, 256)),
+        *((3, 3, 256, 256), (2, 3, 3, 256)),
+    ),
+    "by the weights": (
+        *("f01b_i01o->01bf", (2, 3, 3, 512)),
+        *((2, 3, 3, 512), (3, 3, 512, 512)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_weights_are_converted_in_turns(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Turns of 64 features take less scratch memory."""
+    op, (image, kernel, out) = convolution(*WEIGHTS[name])
+    weights = normal(*kernel)
+    if name == "by the data":
+        weights = np.flip(weights, (0, 1))
+    inputs, result = [normal(*image), weights], np.empty(out, np.float32)
+
+    def peak() -> int:
+        scratch = Scratch("cpu:0")
+        assert onednn.compiled(op, inputs, result, scratch)
+        return scratch.peak
+
+    compare(op, inputs, result)
+    in_turns = peak()
+    monkeypatch.setattr(convolutions, "FEATURES", 1 << 40)
+    assert 2.8 * in_turns < peak()
 
 
 def test_two_layouts_are_reordered_to_a_third() -> None:

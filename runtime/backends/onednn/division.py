@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from ...calls import Call
-from ...pool import Scratch
+from ...pool import UNLIMITED, Scratch
 from ..jit.records import parallel
 from ..parts import Slices
 from .library import Refused
@@ -40,6 +40,16 @@ def in_turns(
         end = max(end, scratch.mark)
     scratch.mark = end
     return calls
+
+
+def peak(makes: Iterable[Callable[[Scratch], list[Call]]], scratch: Scratch) -> int:
+    """The bytes of scratch memory that `makes` need in turns."""
+    probe = _probe(scratch)
+    try:
+        in_turns(makes, probe)
+    except Refused:
+        return UNLIMITED
+    return probe.peak
 
 
 def implementations(
