@@ -81,7 +81,7 @@ MINIMALLOC = """
 
 [minimalloc](https://github.com/google/minimalloc) fits buffers into a given capacity,
 here of 1,048,576 bytes. `auto` also minimizes the peak without one. Times are CPU
-seconds; that of the first case may include the loading of numba. Searches of `auto`
+seconds; that of the first hard case may include loading numba. Searches of `auto`
 stop after {limit:g} s.
 
 """

@@ -1,13 +1,18 @@
 """Tests the strategy `auto`: its plans are valid, never worse than those of greedy
 planners, and optimal if it says so."""
 
+import inspect
 import itertools
+import os
 import random
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -350,6 +355,22 @@ def test_compiled_kernels_under_a_deadline() -> None:
     with deadline.within(0.5):
         assert kernels.pays(0, [1], sum)
         assert not kernels.pays(0, [kernels.LARGEST], sum)
+
+
+@needs_numba
+def test_short_search_does_not_load_numba() -> None:
+    script = """
+import sys
+from rectangles import worn_rectangle
+from tensorplan.planning import Limits, Problem, solve
+plan = solve(Problem(worn_rectangle()), "auto", Limits(time_limit=0.1))
+print(plan.was_ended, "numba" in sys.modules)
+"""
+    command = [sys.executable, "-c", script]
+    folder = Path(inspect.getfile(worn_rectangle)).parent
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    output = subprocess.check_output(command, env=environment, text=True)
+    assert output.split() == ["True", "False"]
 
 
 def test_given_offsets_and_gaps_are_kept() -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from collections.abc import Sequence
 from importlib.util import find_spec
 
 import pytest
@@ -12,7 +13,7 @@ from sampling import examples
 from tensorplan.planning import Buffer, Limits, Problem, peak_of, solve, validate
 from tensorplan.planning.solver.budget import SearchBudget
 from tensorplan.planning.solver.gaps import Gaps
-from tensorplan.planning.solver.search import FEASIBLE, INFEASIBLE
+from tensorplan.planning.solver.search import FEASIBLE, INFEASIBLE, SearchOutcome
 from tensorplan.planning.solver.upward import UpwardSearch
 
 
@@ -73,6 +74,27 @@ def test_padding_counts_while_it_searches() -> None:
     search = UpwardSearch(buffers)
     assert search.fit(387, range(8), 10_000).status == INFEASIBLE
     assert search.fit(388, range(8), 10_000).status == FEASIBLE
+
+
+def test_proof_takes_few_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proof that the lower bound is too low is followed by one for the best peak."""
+    rows = (4, 2, 40), (68, 4, 45), (68, 8, 40), (1, 11, 13), (8, 19, 26), (8, 21, 26)
+    rows = *rows, (16, 25, 38), (4, 32, 35)
+    buffers = [Buffer("", *row, 64) for row in rows]
+    buffers.append(Buffer("", 8, 6, 40, 64, [(22, 37)]))
+    tried: list[int] = []
+    fit = UpwardSearch.fit
+
+    def noted(
+        self: UpwardSearch, capacity: int, order: Sequence[int], limit: int
+    ) -> SearchOutcome:
+        tried.append(capacity)
+        return fit(self, capacity, order, limit)
+
+    monkeypatch.setattr(UpwardSearch, "fit", noted)
+    plan = solve(Problem(buffers))
+    assert plan.optimal
+    assert tried == [plan.lower_bound, plan.peak - 1]
 
 
 def test_irregular_problems_spend_little_of_the_budget() -> None:

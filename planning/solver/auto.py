@@ -109,7 +109,7 @@ _DOUBT = 0.1  # `doubt` of `Boxes`: random, from this to ten times as much
 
 _STEPS = 32  # a step of a descent is 1/32 of the way from the peak to the lower bound
 _COMPARABLE = 2000  # the most buffers for `UpwardSearch`, which compares all pairs
-_UPWARD_WORK = 10_000  # of each try of `UpwardSearch`, at least: 10 ms of plain Python
+_UPWARD_WORK = 30_000  # of each try of `UpwardSearch`, at least: 30 ms of plain Python
 _FRACTIONS = (0.0, 0.25, 0.5, 0.75, 0.95)  # of the gap: which capacities to try
 
 
@@ -628,13 +628,18 @@ def _branch_and_bound(
     """Tries the searches with each measure, in rounds with growing limits of work.
 
     Each round uses the next group of `fits`. Rounds after the first vary the orders at
-    random.
+    random. After a proof that a capacity is too low, the next is just below the best
+    peak: another proof ends the search.
     """
     chance = random.Random(seed)
     calm = [orders.by_measure(measure) for measure in measures]
+    is_refuted = False  # whether the last capacity is proved to be too low
     for number in count():
         for fraction in _FRACTIONS:
             wish = bounds.low + int((bounds.high - 1 - bounds.low) * fraction)
+            if is_refuted:
+                wish = bounds.high - 1
+            is_refuted = False
             for fit, which in product(fits[number % len(fits)], range(len(measures))):
                 yield limit
                 capacity = min(max(wish, bounds.low), bounds.high - 1)
@@ -648,6 +653,7 @@ def _branch_and_bound(
                     bounds.take(found.offsets)
                 if found.status == INFEASIBLE:
                     bounds.low = max(bounds.low, capacity + 1)
+                    is_refuted = True
                 if found.status != UNKNOWN:
                     break
         limit = limit * 8 // 5

@@ -9,6 +9,7 @@ problem needs it.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -38,7 +39,14 @@ LARGEST = 1 << 60
 
 @cache
 def available() -> bool:
-    """Whether numba is installed."""
+    """Whether numba is installed. Does not load it: that takes longer than a search
+    with a short limit."""
+    return find_spec("numba") is not None
+
+
+@cache
+def _loads() -> bool:
+    """Loads numba, and returns whether this succeeds."""
     try:
         import numba  # type: ignore[import-not-found]  # noqa: F401
     except ImportError:
@@ -123,9 +131,17 @@ def pays(work: int, sizes: Sequence[int], kernel: Callable[..., Any]) -> bool:
         return False
     if kernel not in _loaded:
         least = wait
+        if _is_late(seconds, wait) or not _loads():
+            return False
         if not _is_on_disk(kernel):
             seconds, wait, least = own, _COMPILING, _COMPILING / _SHARE
-        if seconds <= least or (deadline.left() <= 2 * wait and seconds <= _FAR * wait):
+        if seconds <= least or _is_late(seconds, wait):
             return False
         _loaded.add(kernel)
     return True
+
+
+def _is_late(seconds: float, wait: float) -> bool:
+    """Whether a deadline leaves too little time to `wait` for a kernel that does the
+    work of these `seconds` of plain Python."""
+    return deadline.left() <= 2 * wait and seconds <= _FAR * wait
