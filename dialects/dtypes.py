@@ -106,7 +106,10 @@ def magnitude(dtype: DType) -> int:
 
 def between(source: DType, target: DType) -> DType | None:
     """The type to convert elements to first, or None if they convert directly:
-    ml_dtypes lacks some conversions between types of one byte."""
+    ml_dtypes lacks some conversions between types of one byte. To integers of less than
+    a byte, it converts floats out of range differently from version to version."""
+    if is_float(source) and is_stored_integer(target):
+        return np.dtype(np.int32)
     if source == target or not (_is_added(source) and _is_added(target)):
         return None
     both = is_stored_integer(source) and is_stored_integer(target)

@@ -49,6 +49,7 @@ from .primitives import (
     describe,
     describe_any,
     is_reorder,
+    moved,
 )
 
 MANY = 4
@@ -153,8 +154,10 @@ def _divisions(
 ) -> Sequence[Sequence[Slices]]:
     """Divides batches or features: those of the larger operand, if there are enough.
     Divides rows rather than features that are contiguous in memory."""
-    if op.batch_group_count.value.data > 1:  # batches compute different features
-        return [[(slice(None),) * out.ndim]]
+    has_holes = any(hole > 1 for hole in op.lhs_dilation.get_values())
+    is_flipped = has_holes and _is_of_weights(op, inputs[1], out)  # copied at the end
+    if op.batch_group_count.value.data > 1 or is_flipped:
+        return [[(slice(None),) * out.ndim]]  # batches compute different features
     batch, features, rows = (op.labels[2].index(label) for label in "bf0")
     sides = [(batch, 1), *([(features, LANES)] if op.groups == 1 else [])]
     image, kernel = inputs
@@ -336,7 +339,7 @@ def _part(
             # oneDNN takes up to a fifth longer if features are apart in memory
             result = alike(target, target.dtype, scratch)
         calls = _calls(_BY_DATA, result, weights, image, window, plain, scratch)
-        return [*calls, *copy(target, result)]
+        return calls if result is target else [*calls, *moved(result, target)]
     if has_holes:
         raise Refused
     if is_of_weights:
@@ -480,8 +483,8 @@ def _calls(
         raise Refused  # a product computes post-ops element by element
     if not is_point:
         ways.sort(key=lambda way: _is_product(way[0]))
-    for description, moved in ways:
-        reordered = direction.weights, *moved
+    for description, others in ways:
+        reordered = direction.weights, *others
         with suppress(Refused):
             made = compiled(description, arrays, attributes, scratch, reordered)
             return [*copied, *made]

@@ -363,6 +363,12 @@ def added(change: Array, target: Array, scratch: Scratch) -> list[Call]:
     return compiled(description, {SOURCE: change, TARGET: target}, attributes, scratch)
 
 
+def moved(source: Array, target: Array) -> list[Call]:
+    """The calls that copy `source` to `target`. Strides must not be negative."""
+    made = _reorder(*(Operand(describe(x), x) for x in (source, target)))
+    return [(made, ())]
+
+
 def _taken(wanted: Wanted, scratch: Scratch) -> Operand:
     """Memory of the workspace with the layout `wanted`."""
     size = library().get("memory_desc_get_size", wanted.descriptor)
