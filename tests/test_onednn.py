@@ -3,7 +3,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -406,28 +407,6 @@ TURNS = {
 }
 
 
-@pytest.mark.parametrize("name", TURNS)
-def test_images_are_converted_in_turns(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Turns of 4 of the 19 images take less scratch memory. The last has fewer."""
-    op, (image, kernel, out) = convolution(*TURNS[name])
-    weights = normal(*kernel)
-    if name == "by the data":
-        weights = np.flip(weights, (2, 3))
-    inputs, result = [normal(*image), weights], np.empty(out, np.float32)
-
-    def peak() -> int:
-        scratch = Scratch("cpu:0")
-        assert onednn.compiled(op, inputs, result, scratch)
-        return scratch.peak
-
-    compare(op, inputs, result)
-    in_turns = peak()
-    monkeypatch.setattr(division, "TURN", 1 << 40)
-    assert 3 * in_turns < peak()
-
-
 WEIGHTS = {
     "forward": ("b01f_01io->b01f", (2, 3, 3, 256), (3, 3, 256, 256), (2, 3, 3, 256)),
     "by the data": (
@@ -441,26 +420,46 @@ WEIGHTS = {
 }
 
 
+def scratch_peak(op: Any, inputs: Sequence[np.ndarray], result: np.ndarray) -> int:
+    scratch = Scratch("cpu:0")
+    assert onednn.compiled(op, inputs, result, scratch)
+    return scratch.peak
+
+
+def peaks_of_turns(
+    case: Sequence[Any], flipped: tuple[int, ...], whole: Callable[[], None]
+) -> tuple[int, int]:
+    """The scratch memory of a convolution in turns, and after `whole` prevents turns.
+    Compares the values of the turns."""
+    op, (image, kernel, out) = convolution(*case)
+    inputs = [normal(*image), np.flip(normal(*kernel), flipped)]
+    result = np.empty(out, np.float32)
+    compare(op, inputs, result)
+    in_turns = scratch_peak(op, inputs, result)
+    whole()
+    return in_turns, scratch_peak(op, inputs, result)
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_images_are_converted_in_turns(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Turns of 4 of the 19 images take less scratch memory. The last has fewer."""
+    flipped = (2, 3) if name == "by the data" else ()
+    whole = partial(monkeypatch.setattr, division, "TURN", 1 << 40)
+    in_turns, at_once = peaks_of_turns(TURNS[name], flipped, whole)
+    assert 3 * in_turns < at_once
+
+
 @pytest.mark.parametrize("name", WEIGHTS)
 def test_weights_are_converted_in_turns(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Turns of 64 features take less scratch memory."""
-    op, (image, kernel, out) = convolution(*WEIGHTS[name])
-    weights = normal(*kernel)
-    if name == "by the data":
-        weights = np.flip(weights, (0, 1))
-    inputs, result = [normal(*image), weights], np.empty(out, np.float32)
-
-    def peak() -> int:
-        scratch = Scratch("cpu:0")
-        assert onednn.compiled(op, inputs, result, scratch)
-        return scratch.peak
-
-    compare(op, inputs, result)
-    in_turns = peak()
-    monkeypatch.setattr(convolutions, "FEATURES", 1 << 40)
-    assert 2.8 * in_turns < peak()
+    flipped = (0, 1) if name == "by the data" else ()
+    whole = partial(monkeypatch.setattr, convolutions, "FEATURES", 1 << 40)
+    in_turns, at_once = peaks_of_turns(WEIGHTS[name], flipped, whole)
+    assert 2.8 * in_turns < at_once
 
 
 def test_two_layouts_are_reordered_to_a_third() -> None:

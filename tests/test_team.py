@@ -27,7 +27,7 @@ from programs import Program, programs
 import tensorplan
 from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime.backends import parts
-from tensorplan.runtime.backends.jit.records import Parallel, Tape
+from tensorplan.runtime.backends.jit.records import Parallel, Tape, parallel
 from tensorplan.runtime.backends.numpy import blas
 from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.backends.onednn import dot
@@ -242,6 +242,14 @@ def test_loops_and_saved_programs_with_new_arrays(tmp_path: Path) -> None:
 def count() -> int:
     """The number of threads of this process, including those of other libraries."""
     return len(os.listdir("/proc/self/task"))
+
+
+def test_copies_at_the_end_of_a_part_keep_their_order() -> None:
+    first, *_ = parallel_calls(compiled(ROWS, 2))
+    native, other = (first, ()), (np.copyto, (np.zeros(1), np.ones(1)))
+    assert parallel([[other, native], [native]], 2)[:1] == [other]
+    parts = [[native, other], [native]]
+    assert parallel(parts, 2) == [native, other, native]
 
 
 def test_callers_share_threads() -> None:

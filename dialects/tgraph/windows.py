@@ -41,6 +41,14 @@ class WindowDimension(NamedTuple):
         places = (extent - self.reach) // self.stride + 1
         return cast(int, maximum(places, 0))
 
+    def over(self, places: slice, size: int) -> tuple["WindowDimension", slice]:
+        """The elements that the window meets in some of its places, over an operand of
+        `size` elements without holes between them, and the window over only these."""
+        first = places.start * self.stride - self.low
+        last = (places.stop - 1) * self.stride - self.low + self.reach
+        met = slice(min(max(first, 0), size), max(min(last, size), 0))
+        return self._replace(low=met.start - first, high=last - met.stop), met
+
 
 Window: TypeAlias = Sequence[WindowDimension]
 

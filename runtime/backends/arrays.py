@@ -34,6 +34,20 @@ def copy(out: Array, x: Array) -> list[Call]:
     return [(out.__setitem__, (..., x))]
 
 
+def surround(out: Array, inside: Sequence[slice], value: Array) -> list[Call]:
+    """Sets the elements of `out` outside of the box `inside` to the rank-0 array
+    `value`."""
+    calls: list[Call] = []
+    for dim, part in enumerate(inside):
+        start, stop, _ = part.indices(out.shape[dim])
+        around = (slice(None),) * dim
+        for side in (slice(0, start), slice(stop, None)):
+            edge = out[*around, side]
+            if edge.size:
+                calls += copy(edge, np.broadcast_to(value, edge.shape))
+    return calls
+
+
 def fill(out: Array, value: Array) -> list[Call]:
     """Sets all elements of `out` to the current value of the rank-0 array `value`."""
     return [(out.fill, (value.item() if value.dtype.kind in "biuf" else value[()],))]

@@ -301,11 +301,14 @@ class Parallel(Record):
 
 
 def parallel(parts: Sequence[Sequence[Call]], threads: int) -> list[Call]:
-    """The calls of independent parts, with their native calls in one concurrent call.
-    In each part, other calls precede native ones."""
-    if len(parts) == 1:
-        return list(parts[0])
-    before = [call for part in parts for call in part if not is_native([call])]
+    """The calls of independent parts, with their native calls in one concurrent call
+    after all other calls. If other calls follow native ones in a part, the parts run
+    one after the other."""
+    in_order = [call for part in parts for call in part]
+    kinds = [[isinstance(function, Record) for function, _ in part] for part in parts]
+    if len(parts) == 1 or any(kind != sorted(kind) for kind in kinds):
+        return in_order
+    before = [call for call in in_order if not isinstance(call[0], Record)]
     records = [
         [function for function, _ in part if isinstance(function, Record)]
         for part in parts

@@ -76,10 +76,8 @@ def _along(kind: str, x: Array, out: Array, axis: int, scratch: Scratch) -> list
     part = part_type(out.dtype)
     rest = [n for d, n in enumerate(x.shape) if d != axis]
     time = 5 * size * size.bit_length() * count / FLOPS_PER_NS
-    units = [
-        VECTOR // part.itemsize if d == len(rest) - 1 else 1 for d in range(len(rest))
-    ]
-    divided, spans = cut(rest, units, time, scratch.threads)
+    units = [1] * (len(rest) - 1) + [VECTOR // part.itemsize]
+    divided, spans = cut(rest, units[: len(rest)], time, scratch.threads)
     divided += divided >= axis
     parts: list[list[Call]] = []
     for span in spans:
@@ -169,7 +167,6 @@ def _layout(
 @lru_cache(KEPT)
 def _radices(n: int) -> Sequence[int]:
     """The factors of `n`, powers of 2 first; none if `n` has other prime factors."""
-    found: list[int] = []
     twos = (n & -n).bit_length() - 1
     eights, rest = divmod(twos, 3)
     if rest == 1 and eights:
@@ -184,6 +181,14 @@ def _radices(n: int) -> Sequence[int]:
     return found if n == 1 else ()
 
 
+class _Lanes(NamedTuple):
+    """The lanes of a vector in memory, of which the first `active` are accessed."""
+
+    stride: int
+    lanes: int
+    active: int
+
+
 @dataclass(frozen=True)
 class _Memory:
     """Complex numbers along the transformed dimension, in the caller's memory."""
@@ -196,53 +201,60 @@ class _Memory:
     active: int
     along: int
     """The bytes from a lane to the next; lanes belong to transforms."""
-    numbers: str = "complex"
+    numbers: str
     """`complex`; `pairs` of real numbers; or `real`."""
-    is_swapped: bool = False
+    is_swapped: bool
+    """Whether real and imaginary parts are exchanged when they are accessed."""
 
-    def _at(self, index: str, offset: int) -> tuple[str, int]:
-        """The address of a number, and the bytes from it to the next."""
+    @property
+    def _complex(self) -> DType:
+        return np.dtype(f"c{2 * self.part.itemsize}")
+
+    def _place(self, index: str, offset: int, width: int) -> tuple[str, _Lanes]:
+        """The address of a number, and the lanes of its vector."""
         step = self.step * (2 if self.numbers == "pairs" else 1)
         at = self.code.moved(self.pointer, index, step)
-        return self.code.moved(at, str(offset), step), step
+        at = self.code.moved(at, str(offset), step)
+        if self.lanes:
+            return at, _Lanes(self.along, self.lanes, self.active)
+        return at, _Lanes(step, width, width)
 
     def load(self, index: str, offset: int, width: int, way: int = 1) -> Complex:
         """`width` numbers from `index + offset` on, or that one and those before it if
         `way` is -1; or that number of all lanes."""
-        at, step = self._at(index, offset)
-        of = (way * step, width, width)
-        if self.lanes:
-            of = self.along, self.lanes, self.active
-        both = np.dtype(f"c{2 * self.part.itemsize}")
+        at, lanes = self._place(index, offset, width)
+        if not self.lanes:
+            lanes = lanes._replace(stride=way * lanes.stride)
         if self.numbers == "real":
-            real = load(self.code, at, of[0], self.part, *of[1:])
+            real = load(self.code, at, lanes.stride, self.part, *lanes[1:])
             value = Complex(real, self.code.number(0.0, real.element))
         elif self.numbers == "pairs" and self.lanes:
             starts = at, self.code.moved(at, "1", self.step)
             value = Complex(
-                *(load(self.code, x, of[0], self.part, *of[1:]) for x in starts)
+                *(
+                    load(self.code, x, lanes.stride, self.part, *lanes[1:])
+                    for x in starts
+                )
             )
         else:
-            loaded = load_element(self.code, at, of[0], both, *of[1:])
+            loaded = load_element(
+                self.code, at, lanes.stride, self._complex, *lanes[1:]
+            )
             assert isinstance(loaded, Complex)
             value = loaded
         return _swapped(value) if self.is_swapped else value
 
     def store(self, value: Complex, index: str, offset: int, width: int) -> None:
-        at, step = self._at(index, offset)
-        of = (step, width, width)
-        if self.lanes:
-            of = self.along, self.lanes, self.active
+        at, lanes = self._place(index, offset, width)
         value = _swapped(value) if self.is_swapped else value
-        both = np.dtype(f"c{2 * self.part.itemsize}")
         if self.numbers == "real":
-            store(value.real, at, of[0], self.part, *of[1:])
+            store(value.real, at, lanes.stride, self.part, *lanes[1:])
         elif self.numbers == "pairs" and self.lanes:
             other = self.code.moved(at, "1", self.step)
             for x, to in (value.real, at), (value.imag, other):
-                store(x, to, of[0], self.part, *of[1:])
+                store(x, to, lanes.stride, self.part, *lanes[1:])
         else:
-            store_element(value, at, of[0], both, *of[1:])
+            store_element(value, at, lanes.stride, self._complex, *lanes[1:])
 
 
 @dataclass(frozen=True)
@@ -304,12 +316,10 @@ class _Lowering:
         size, by = around.pop() if lanes and around else (1, (0, 0))
         with code.nest(around, self._words[:2]) as pointers:
             stop = size // lanes * lanes if lanes else 0
-            at = len(self.table)
             if stop:
                 with code.loop("0", str(stop), lanes) as lane:
                     self._transform(code.all_moved(pointers, lane, by), by, lanes)
             if stop < size:
-                del self.table[at:]  # the same table for the remaining lanes
                 moved = code.all_moved(pointers, str(stop), by)
                 self._transform(moved, by, size - stop)
         return code.function()
@@ -318,24 +328,20 @@ class _Lowering:
         self, pointers: Sequence[str], by: Sequence[int], active: int
     ) -> None:
         layout, code = self._layout, self._code
-        kind, is_half = layout.kind, layout.is_half
-        inverse = kind in ("IFFT", "IRFFT")
-        real = "pairs" if is_half else "real"
-        forms = {"RFFT": (real, "complex"), "IRFFT": ("complex", real)}
+        kind, real = layout.kind, "pairs" if layout.is_half else "real"
+        is_inverse = kind in ("IFFT", "IRFFT")
         source, target = (
             _Memory(
-                *(code, pointer, step, layout.part, layout.lanes, active, along),
-                *(form, kind == "IFFT" or (kind == "IRFFT" and not is_source)),
+                *(code, pointers[number], layout.steps[number], layout.part),
+                *(layout.lanes, active, by[number]),
+                *(real if kind == of_real else "complex", is_swapped),
             )
-            for pointer, step, along, form, is_source in zip(
-                pointers,
-                layout.steps,
-                by,
-                forms.get(kind, ("complex", "complex")),
-                (True, False),
-                strict=True,
+            for number, of_real, is_swapped in (
+                (0, "RFFT", kind == "IFFT"),
+                (1, "IRFFT", is_inverse),
             )
         )
+        self.table.clear()  # the same numbers for all lanes
         planes = self._planes(target)
         read: _Memory | _Planes = source
         if kind == "IRFFT":
@@ -344,7 +350,7 @@ class _Lowering:
         stride, radices = 1, _radices(layout.cells)
         writes: list[_Memory | _Planes] = [*planes, target]
         for radix, write in zip(radices, writes, strict=False):
-            is_scaled = inverse and write is target
+            is_scaled = is_inverse and write is target
             self._stage(radix, stride, read, write, is_scaled)
             read, stride = write, stride * radix
         if kind == "RFFT":
@@ -357,12 +363,12 @@ class _Lowering:
         size, cells = layout.part.itemsize, layout.cells
         found: list[_Planes] = []
         for number in range(layout.results):
-            is_even = (layout.results - 1 - number) % 2 == 0
             pointer, plane = self._words[2], layout.plane * size
-            if not is_even and layout.is_in_target:
-                pointer, plane = target.pointer, cells * size
-            elif not is_even:
-                pointer = code.moved(pointer, "2", plane)
+            if (layout.results - number) % 2 == 0:
+                if layout.is_in_target:
+                    pointer, plane = target.pointer, cells * size
+                else:
+                    pointer = code.moved(pointer, "2", plane)
             found.append(_Planes(code, pointer, layout.part, layout.lanes, plane))
         return found
 

@@ -22,7 +22,7 @@ from ....dialects.tgraph.reducing import ConvolutionOp
 from ....support.arrays import strided
 from ...calls import Call
 from ...pool import Scratch
-from ..arrays import copy
+from ..arrays import copy, surround
 from ..contraction import Contraction, by_labels
 from .graphs import by_result
 
@@ -150,12 +150,5 @@ def _between_zeros(
     inner = [
         slice(start, start + n) for start, n in zip(before, image.shape, strict=True)
     ]
-    calls = copy(padded[*inner], image)
-    zero = np.zeros((), image.dtype)
-    for dim, part in enumerate(inner):
-        around = (slice(None),) * dim
-        for side in (slice(0, part.start), slice(part.stop, None)):
-            zeros = padded[*around, side]
-            if zeros.size:
-                calls += copy(zeros, np.broadcast_to(zero, zeros.shape))
-    return padded, calls
+    zeros = surround(padded, inner, np.zeros((), image.dtype))
+    return padded, [*copy(padded[*inner], image), *zeros]

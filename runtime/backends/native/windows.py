@@ -15,7 +15,6 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-import numpy as np
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, SSAValue
 
@@ -26,7 +25,7 @@ from ....dialects.tgraph.windows import WindowDimension, places_of
 from ....support.arrays import strided
 from ...calls import Call
 from ...pool import Scratch
-from ..arrays import copy
+from ..arrays import surround
 from ..numpy.reducing import accumulated
 from .graphs import NoLoopNest
 
@@ -46,6 +45,9 @@ ROWS = 1 << 15
 
 MOST_ROWS = 8
 """The maximum number of parts that are computed one after the other for that."""
+
+
+_STILL = WindowDimension(1, 1, 0, 0)
 
 
 class Part(NamedTuple):
@@ -164,47 +166,23 @@ def passes(
     count = min(-(-prod(shape) * x.itemsize // ROWS), MOST_ROWS, shape[along])
     shape[along] = step = -(-ahead[along] // count)
     between = scratch.take(tuple(shape), x.dtype)
-    calls: list[Call] = []
-    for d, part in enumerate(inner):
-        for edge in (slice(0, part.start or 0), slice(part.stop or shape[d], None)):
-            border = between[(*[slice(None)] * d, edge)]
-            if border.size:
-                nothing = np.broadcast_to(identity(kind, x.dtype), border.shape)
-                calls += copy(border, nothing)
     found: list[Pass] = []
     alone = [dim if d == first else _STILL for d, dim in enumerate(window)]
     others = [dim._replace(low=0, high=0) for dim in window]
     others[first] = _STILL
     for start in range(0, ahead[along], step):
-        stop = min(start + step, ahead[along])
+        places = slice(start, min(start + step, ahead[along]))
         at = (slice(None),) * along
-        alone[along], read = _rows(window[along], x.shape[along], start, stop)
+        alone[along], read = window[along].over(places, x.shape[along])
         if read.start == read.stop:
             return None  # these windows see only padding
-        source = x[(*at, read)]
-        rows, target = (
-            between[(*at, slice(stop - start))],
-            out[(*at, slice(start, stop))],
-        )
+        source, target = x[*at, read], out[*at, places]
+        rows = between[*at, : places.stop - start]
         found += [
-            Pass(_moving(op, alone, source.shape), source, rows[tuple(inner)]),
+            Pass(_moving(op, alone, source.shape), source, rows[*inner]),
             Pass(_moving(op, others, rows.shape), rows, target),
         ]
-    return calls, found
-
-
-_STILL = WindowDimension(1, 1, 0, 0)
-
-
-def _rows(
-    window: WindowDimension, size: int, start: int, stop: int
-) -> tuple[WindowDimension, slice]:
-    """The window in the places from `start` to `stop`, and the elements of the operand
-    that it meets there. `size` is the operand's."""
-    first = start * window.stride - window.low
-    last = (stop - 1) * window.stride - window.low + window.reach
-    read = slice(min(max(first, 0), size), max(min(last, size), 0))
-    return window._replace(low=read.start - first, high=last - read.stop), read
+    return surround(between, inner, identity(kind, x.dtype)), found
 
 
 def _moving(

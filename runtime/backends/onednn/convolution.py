@@ -154,10 +154,12 @@ def _divisions(
 ) -> Sequence[Sequence[Slices]]:
     """Divides batches or features: those of the larger operand, if there are enough.
     Divides rows rather than features that are contiguous in memory."""
+    whole = [[(slice(None),) * out.ndim]]
+    if op.batch_group_count.value.data > 1:
+        return whole  # batches compute different features
     has_holes = any(hole > 1 for hole in op.lhs_dilation.get_values())
-    is_flipped = has_holes and _is_of_weights(op, inputs[1], out)  # copied at the end
-    if op.batch_group_count.value.data > 1 or is_flipped:
-        return [[(slice(None),) * out.ndim]]  # batches compute different features
+    if has_holes and _is_of_weights(op, inputs[1], out):
+        return whole  # parts would not run concurrently, as each ends with a copy
     batch, features, rows = (op.labels[2].index(label) for label in "bf0")
     sides = [(batch, 1), *([(features, LANES)] if op.groups == 1 else [])]
     image, kernel = inputs
@@ -177,73 +179,41 @@ def _turns(
     scratch: Scratch,
 ) -> Sequence[Slices]:
     """Divides a block of the result so that `make` needs less scratch memory: by images
-    if these are converted to other layouts, or else by features if weights are."""
+    if these are converted to other layouts, or else by features if weights are.
+
+    Each turn by images converts the weights again, so it has no fewer bytes of images.
+    Images that are summed are divided by `_of_weights`. Each turn by features converts
+    the weights of these, and reads all images.
+    """
+    kernel, whole = inputs[1], partial(make, block)
     if op.batch_group_count.value.data > 1:
         return [block]
-    for divided in _by_images, _by_features:
-        found = divided(op, inputs, out, block, make, scratch)
-        wanted, several = (
-            implementations([partial(make, x) for x in blocks], scratch)
-            for blocks in ([block], found)
-        )
-        if len(found) > 1 and wanted == several:
+    batch, features = (op.labels[2].index(label) for label in "bf")
+    spans = [range(n)[part] for n, part in zip(out.shape, block, strict=True)]
+    images, groups = len(spans[batch]), 0
+    if not scratch.constant(kernel):
+        bytes = (inputs[0].nbytes + out.nbytes) * images // out.shape[batch]
+        images = min(images, bytes // max(kernel.nbytes, 1))
+        groups = len(spans[features]) // FEATURES if op.groups == 1 else 0
+    if _is_of_weights(op, kernel, out):
+        images = 0
+    for dim, unit, most in (batch, 1, images), (features, FEATURES, groups):
+        count = turns(whole, most, scratch)
+        if count == 1:
+            continue
+        span = spans[dim]
+        step = -(-len(span) // (count * unit)) * unit
+        found = [
+            (*block[:dim], slice(at, min(at + step, span.stop)), *block[dim + 1 :])
+            for at in span[::step]
+        ]
+        makes = [partial(make, each) for each in found]
+        saves = dim == batch or peak(makes, scratch) <= LESS * peak([whole], scratch)
+        if saves and implementations(makes, scratch) == implementations(
+            [whole], scratch
+        ):
             return found
     return [block]
-
-
-def _by_images(
-    op: ConvolutionOp,
-    inputs: Sequence[Array],
-    out: Array,
-    block: Slices,
-    make: Callable[[Slices, Scratch], list[Call]],
-    scratch: Scratch,
-) -> Sequence[Slices]:
-    """Each turn converts the weights again, so turns have no fewer bytes of images.
-    Images that are summed are divided by `_of_weights`."""
-    batch, kernel = op.labels[2].index("b"), inputs[1]
-    if _is_of_weights(op, kernel, out):
-        return [block]
-    start, stop, _ = block[batch].indices(out.shape[batch])
-    most = stop - start
-    if not scratch.constant(kernel):
-        images = (inputs[0].nbytes + out.nbytes) * most // out.shape[batch]
-        most = min(most, images // max(kernel.nbytes, 1))
-    count = turns(partial(make, block), most, scratch)
-    return _divided(block, batch, start, stop, -(-(stop - start) // count))
-
-
-def _by_features(
-    op: ConvolutionOp,
-    inputs: Sequence[Array],
-    out: Array,
-    block: Slices,
-    make: Callable[[Slices, Scratch], list[Call]],
-    scratch: Scratch,
-) -> Sequence[Slices]:
-    """Each turn converts the weights of some features, and reads all images."""
-    features = op.labels[2].index("f")
-    if op.groups > 1 or scratch.constant(inputs[1]):
-        return [block]
-    start, stop, _ = block[features].indices(out.shape[features])
-    whole = partial(make, block)
-    count = turns(whole, (stop - start) // FEATURES, scratch)
-    step = -(-(stop - start) // (count * FEATURES)) * FEATURES
-    found = _divided(block, features, start, stop, step)
-    makes = [partial(make, x) for x in found]
-    before, after = (peak(x, scratch) for x in ([whole], makes))
-    return found if after <= LESS * before else [block]
-
-
-def _divided(
-    block: Slices, dim: int, start: int, stop: int, step: int
-) -> Sequence[Slices]:
-    if step >= stop - start:
-        return [block]
-    return [
-        (*block[:dim], slice(at, min(at + step, stop)), *block[dim + 1 :])
-        for at in range(start, stop, step)
-    ]
 
 
 def _is_of_weights(op: ConvolutionOp, kernel: Array, out: Array) -> bool:
@@ -277,12 +247,11 @@ def _rows(
     rows = block[out_labels.index("0")]
     if rows == slice(None):
         return image, low
-    first = op.window(kernel.shape)[0]
-    start = rows.start * first.stride - first.low
-    stop = (rows.stop - 1) * first.stride - first.low + first.reach
     where = [slice(None)] * image.ndim
-    where[image_labels.index("0")] = slice(max(start, 0), stop)
-    return image[*where, ...], (max(-start, 0), *low[1:])
+    along = image_labels.index("0")
+    window = op.window(kernel.shape)[0]
+    window, where[along] = window.over(rows, image.shape[along])
+    return image[*where, ...], (window.low, *low[1:])
 
 
 def _part(
