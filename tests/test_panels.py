@@ -172,3 +172,66 @@ def test_sums_and_products_follow_without_memory(name: str) -> None:
     want = w - {"add": z + by, "multiply": z * by, "subtract": z - by}[kind]
     (result,) = run(x, y, s, w)
     np.testing.assert_allclose(result, want, rtol=1e-4, atol=1e-4)
+
+
+STACKS = {
+    "left": ((16, 12, 9), (12, 10), 1, 0),
+    "right": ((12, 10), (16, 12, 9), 0, 1),
+    "both": ((6, 12, 9), (8, 12, 10), 1, 1),
+    "inner columns": ((9, 16, 12), (10, 12), 2, 1),
+    "inner rows": ((8, 12, 20, 9), (12, 10), 1, 0),
+}
+
+
+@pytest.mark.parametrize("name", STACKS)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_operands_that_are_several_matrices(
+    name: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Free dimensions on both sides of the sums are not copied into one."""
+    monkeypatch.setattr(parts, "GRAIN", 100)
+    left, right, *sums = STACKS[name]
+    sizes = [n for s, d in zip((left, right), sums, strict=True) for n in _free(s, d)]
+    x, y, z = (f"tensor<{'x'.join(map(str, s))}xf32>" for s in (left, right, sizes))
+    module = tensorplan.read(f"""
+      func.func @main(%x: {x}, %y: {y}, %b: {z}) -> {z} {{
+        %z = tgraph.dot_general %x, %y {{
+          lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>,
+          lhs_contracting_dimensions = array<i64: {sums[0]}>,
+          rhs_contracting_dimensions = array<i64: {sums[1]}>
+        }} : ({x}, {y}) -> {z}
+        %r = tgraph.add %z, %b : {z}
+        func.return %r : {z}
+      }}""")
+    run = tensorplan.compile(module, threads=threads)
+    assert isinstance(run, Executable)
+    assert not run.pools
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(x.shape).astype("f4") for x in run.inputs]
+    (result,) = run(*arrays)
+    want = np.tensordot(*arrays[:2], axes=([sums[0]], [sums[1]])) + arrays[2]
+    np.testing.assert_allclose(result, want, rtol=1e-4, atol=1e-4)
+
+
+def _free(shape: Sequence[int], summed: int) -> list[int]:
+    return [size for d, size in enumerate(shape) if d != summed]
+
+
+def test_operands_after_a_product_have_its_layout() -> None:
+    """The result has features before images; the product, images before features."""
+    x, w, z = "tensor<3x16x12x12xf32>", "tensor<8x16x1x1xf32>", "tensor<8x3x12x12xf32>"
+    module = tensorplan.read(f"""
+      func.func @main(%x: {x}, %w: {w}, %b: {z}) -> {z} {{
+        %c = tgraph.convolution %x, %w {{
+          dim_labels = "bf01_oi01->fb01", window_strides = array<i64: 1, 1>,
+          padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>,
+          lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>
+        }} : ({x}, {w}) -> {z}
+        %r = tgraph.add %c, %b : {z}
+        func.return %r : {z}
+      }}""")
+    run = tensorplan.compile(module, threads=1)
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(x.shape).astype("f4") for x in run.inputs]
+    (want,) = run_reference(module, arrays)
+    np.testing.assert_allclose(run(*arrays)[0], want, rtol=1e-4, atol=1e-4)

@@ -7,8 +7,10 @@ block by block, and the contraction's blocks are in the workspace.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product as pairs
 from math import prod
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -16,13 +18,17 @@ from xdsl.ir import SSAValue
 from ...dialects.dtypes import Array, numpy_dtype
 from ...dialects.tgraph.base import Shape
 from ...dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp
-from ...support.arrays import name_of, strided
+from ...support.arrays import name_of
 from ..calls import Call
 from ..pool import Scratch
-from .arrays import reshaped, tiles, try_reshape
+from .arrays import copy, reshaped, tiles, try_reshape
 
 BLOCK = 1 << 16
 """The elements of a block: 256 KiB of f32."""
+
+STACKED_ROWS = 8
+"""Matrices with fewer rows or columns, which are all multiplied by the same one, are
+copied into one matrix."""
 
 Contraction: TypeAlias = DotGeneralOp | ConvolutionOp
 Product: TypeAlias = Callable[
@@ -132,12 +138,116 @@ def matrices(
 ) -> tuple[Array, list[Call]]:
     """The left or right operand as matrices, one for each index of the batch
     dimensions: a view, or else a copy that the returned calls make."""
+    order, shape = as_matrices(op, side, x)
+    return reshaped(x.transpose(order), shape, scratch)
+
+
+def with_matrices(
+    op: DotGeneralOp, side: int, x: Array, scratch: Scratch
+) -> tuple[Array, list[Call]]:
+    """The left or right operand, of which `matrices` are a view: `x`, or else a copy
+    that the returned calls make."""
+    order, shape = as_matrices(op, side, x)
+    ordered = x.transpose(order)
+    if try_reshape(ordered, shape) is not None:
+        return x, []
+    buffer = scratch.take(ordered.shape, x.dtype)
+    return buffer.transpose(np.argsort(order)), copy(buffer, ordered)
+
+
+def as_matrices(op: DotGeneralOp, side: int, x: Array) -> tuple[list[int], Shape]:
+    """The order of an operand's dimensions in its matrices, and the matrices' shape."""
     batch, contracting = op.batching[side], op.contracting[side]
     free = [d for d in range(x.ndim) if d not in batch and d not in contracting]
     parts = (free, contracting) if side == 0 else (contracting, free)
-    ordered = x.transpose([*batch, *(d for part in parts for d in part)])
     sizes = (prod(x.shape[d] for d in part) for part in parts)
-    return reshaped(ordered, (*(x.shape[d] for d in batch), *sizes), scratch)
+    order = [*batch, *(d for part in parts for d in part)]
+    return order, (*(x.shape[d] for d in batch), *sizes)
+
+
+class Matrices(NamedTuple):
+    """A product of matrices whose operands and result are views, one for each index of
+    the dimensions before the last two, in which operands may have size 1."""
+
+    lhs: Array
+    rhs: Array
+    out: Array
+    arranged: Callable[[Array], Array | None]
+    """An array with the result's shape, arranged as `out` is; None if no view is."""
+
+    @property
+    def is_broadcast(self) -> bool:
+        """Whether several products have the same operand."""
+        return self.lhs.shape[:-2] != self.rhs.shape[:-2]
+
+    def broadcast(self) -> "Matrices":
+        """With one matrix of each operand for each matrix of the result."""
+        lhs, rhs = (
+            np.broadcast_to(x, (*self.out.shape[:-2], *x.shape[-2:]))
+            for x in (self.lhs, self.rhs)
+        )
+        return self._replace(lhs=lhs, rhs=rhs)
+
+
+def dot_views(op: DotGeneralOp, inputs: Sequence[Array], out: Array) -> Matrices | None:
+    """The product of matrices that `op` is, or else the products. If the rows of an
+    operand or of the result do not have one stride, as those of `x[:, 1:] @ w`, other
+    free dimensions than those of the rows become dimensions of the batch; likewise for
+    columns. None if there are no such views."""
+    batch = [inputs[0].shape[d] for d in op.batching[0]]
+    sides = [_with_terms(op, side, x) for side, x in enumerate(inputs)]
+    count, found = len(batch), list[Matrices]()
+    for left, right in pairs(*sides):
+        shape = *batch, *left.free, *right.free
+        row, column = count + left.place, count + len(left.free) + right.place
+        others = [d for d in range(len(shape)) if d not in (row, column)]
+        arranged = partial(_arranged, shape=shape, order=[*others, row, column])
+        if (target := arranged(out)) is not None:
+            lhs, rhs, ndim = left.array, right.array.swapaxes(-1, -2), target.ndim
+            lhs = np.expand_dims(lhs, (*range(lhs.ndim - 2, ndim - 2),))
+            rhs = np.expand_dims(rhs, (*range(count, count + ndim - rhs.ndim),))
+            found.append(Matrices(lhs, rhs, target, arranged))
+    return max(found, key=_preference, default=None)
+
+
+def _preference(views: Matrices) -> tuple[bool, int]:
+    """Libraries read matrices whose rows or columns are contiguous. Of these, they
+    multiply large ones fastest."""
+    are_dense = all(x.itemsize in x.strides[-2:] for x in views[:3])
+    return are_dense, prod(views.out.shape[-2:])
+
+
+class _Rows(NamedTuple):
+    """A view of an operand whose last two dimensions are rows (or columns) and sums."""
+
+    array: Array
+    free: Shape
+    """The sizes of the free dimensions, in the operand's order."""
+    place: int
+    """The place of the rows' size among these."""
+
+
+def _with_terms(op: DotGeneralOp, side: int, x: Array) -> list[_Rows]:
+    """All views in which adjacent free dimensions are the rows."""
+    batch, contracting = op.batching[side], op.contracting[side]
+    free = [d for d in range(x.ndim) if d not in batch and d not in contracting]
+    ordered = x.transpose([*batch, *free, *contracting])
+    sizes = [x.shape[d] for d in free] or [1]
+    terms = prod(x.shape[d] for d in contracting)
+    views: list[_Rows] = []
+    for start in range(len(sizes)):
+        for stop in range(start + 1, len(sizes) + 1):
+            merged = *sizes[:start], prod(sizes[start:stop]), *sizes[stop:]
+            view = try_reshape(ordered, (*ordered.shape[: len(batch)], *merged, terms))
+            if view is not None:
+                rows = np.moveaxis(view, len(batch) + start, -2)
+                views.append(_Rows(rows, merged, start))
+    return views
+
+
+def _arranged(x: Array, shape: Shape, order: Sequence[int]) -> Array | None:
+    view = try_reshape(x, shape)
+    return None if view is None else view.transpose(order)
 
 
 def by_labels(x: Array, labels: str, order: str) -> Array:
@@ -147,7 +257,7 @@ def by_labels(x: Array, labels: str, order: str) -> Array:
 
 def _of_planes(
     op: ConvolutionOp, image: Array, kernel: Array, out: Array
-) -> tuple[Array, Array, Array] | None:
+) -> Matrices | None:
     """The matrices of a convolution that multiplies the kernel and each image, whose
     features are planes: `out[b, o, xy] = kernel[o, i] * image[b, i, xy]`. None for
     other convolutions, and if a library need not copy images to another layout."""
@@ -162,16 +272,19 @@ def _of_planes(
     rest = sums + points
     lhs = try_reshape(by_labels(kernel, second, "oi" + rest), (made, summed))
     rhs = try_reshape(by_labels(image, first, "bf" + rest), (batch, summed, places))
-    target = try_reshape(by_labels(out, last, "bf" + rest), (batch, made, places))
+
+    def arranged(x: Array) -> Array | None:
+        return try_reshape(by_labels(x, last, "bf" + rest), (batch, made, places))
+
+    target = arranged(out)
     if lhs is None or rhs is None or target is None:
         return None
-    shape = batch, made, summed
-    return strided(lhs, shape, (0, *lhs.strides), writeable=False), rhs, target
+    return Matrices(lhs[None], rhs, target, arranged)
 
 
 def summed_views(
     op: Contraction, inputs: Sequence[Array], out: Array
-) -> tuple[Array, Array, Array] | None:
+) -> Matrices | None:
     """Matrices of f32 or f64 whose products add up to the result of a convolution, one
     of each operand for each image, and the result as a matrix: for the gradient of the
     weights of a convolution that multiplies planes, `out[i, o]` is the sum over `b` of
@@ -197,32 +310,31 @@ def summed_views(
     )
     is_flipped = last.index("f") < last.index("b")
     order, shape = ("fb", (made, batch)) if is_flipped else ("bf", (batch, made))
-    target = try_reshape(by_labels(out, last, order + op.spatial), shape)
+
+    def arranged(x: Array) -> Array | None:
+        return try_reshape(by_labels(x, last, order + op.spatial), shape)
+
+    target = arranged(out)
     if lhs is None or rhs is None or target is None:
         return None
     if is_flipped:
         lhs, rhs = rhs, lhs
-    return lhs, rhs.swapaxes(-1, -2), target
+    return Matrices(lhs, rhs.swapaxes(-1, -2), target, arranged)
 
 
 def matrix_views(
-    op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
-) -> tuple[Array, Array, Array] | None:
-    """Both operands of a product, and its result, as matrices: views, one for each
-    index of the batch dimensions. None if there are no such views, for convolutions
-    that are not products of matrices with planes, and for elements other than f32 or
-    f64."""
+    op: Contraction, inputs: Sequence[Array], out: Array
+) -> Matrices | None:
+    """A product as a product, or products, of matrices that are views. None if there
+    are no such views, for convolutions that are not products of matrices with planes,
+    and for elements other than f32 or f64."""
     elements = {name_of(x.dtype) for x in (*inputs, out)}
     if elements not in ({"float32"}, {"float64"}):
         return None
     if isinstance(op, ConvolutionOp):
         return _of_planes(op, inputs[0], inputs[1], out)
-    mark = scratch.mark
-    (lhs, made_lhs), (rhs, made_rhs) = (
-        matrices(op, side, x, scratch) for side, x in enumerate(inputs)
+    views = dot_views(op, inputs, out)
+    is_narrow = (
+        views and views.is_broadcast and min(views.out.shape[-2:]) < STACKED_ROWS
     )
-    scratch.mark = mark
-    target = try_reshape(out, (*lhs.shape[:-1], rhs.shape[-1]))
-    if made_lhs or made_rhs or target is None:
-        return None
-    return lhs, rhs, target
+    return None if is_narrow else views

@@ -75,10 +75,10 @@ def _matrices(
 ) -> Sequence[Array] | None:
     """The rows, the matrix with contiguous rows, and the result; None for other
     contractions."""
-    views = matrix_views(op, inputs, out, scratch)
+    views = matrix_views(op, inputs, out)
     if views is None:
         return None
-    lhs, rhs, target = views
+    lhs, rhs, target, _ = views.broadcast()
     arrays = [lhs, rhs.swapaxes(-1, -2), target]
     rows, columns = target.shape[-2:]
     most = MOST_ROWS_OF_NARROW if columns <= NARROW else MOST_ROWS

@@ -31,11 +31,11 @@ from xdsl.ir import SSAValue
 
 from ....analysis.cost import MANY_ROWS
 from ....dialects.tgraph.base import TensorOp
+from ....dialects.tgraph.reducing import DotGeneralOp
 from ....support.arrays import Array, DType, Shape
 from ...calls import Call
 from ...pool import Scratch
-from ..arrays import try_reshape
-from ..contraction import Contraction, matrix_views, summed_views
+from ..contraction import Contraction, Matrices, matrix_views, summed_views
 from ..jit import llvm
 from ..jit.records import ArrayRecord, parallel
 from ..onednn import epilogue
@@ -90,8 +90,7 @@ def calls_of(
     matrices = _matrices(op, inputs, out, scratch)
     if matrices is None:
         return None
-    lhs, rhs, target = matrices
-    shape = target.shape
+    lhs, rhs, target, arranged = matrices
     try:
         steps = Epilogue(op, after, result, arrays or {}, out).steps
     except Refused:
@@ -104,7 +103,7 @@ def calls_of(
         if isinstance(by, tuple):
             formulas.append((kind, by))
             continue
-        side = try_reshape(by, shape)
+        side = arranged(by)
         if side is None:
             return None
         formulas.append((kind, len(sides)))
@@ -126,21 +125,27 @@ def calls_of(
 
 def _matrices(
     op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
-) -> tuple[Array, Array, Array] | None:
+) -> Matrices | None:
     """Both matrices and the result; None for other contractions. With another dimension
     before those of the result, the matrices are several whose products are summed."""
-    views = summed_views(op, inputs, out) or matrix_views(op, inputs, out, scratch)
-    if views is None or any(map(scratch.constant, inputs)):
-        return None
-    lhs, rhs, target = views
+    views = summed_views(op, inputs, out)
+    if views is None:
+        views = matrix_views(op, inputs, out)
+        if views is None:
+            return None
+        is_stack = isinstance(op, DotGeneralOp) and views.is_broadcast
+        if scratch.constant(inputs[1]) and not is_stack:
+            return None  # a library packs it only once
+        views = views.broadcast()
+    lhs, rhs, target, _ = views
     size = target.itemsize
     right = rhs if target.strides[-1] == size else lhs
     if size not in target.strides[-2:] or size not in right.strides[-2:]:
         return None
-    rows, columns = target.shape[-2:]
-    if 1 in (rows, columns) or not LEAST <= rows * columns * lhs.shape[-1] <= LARGE:
+    (rows, columns), terms = target.shape[-2:], lhs.shape[-1]
+    if target.size * terms < LEAST or rows * columns * terms > LARGE:
         return None
-    return views
+    return None if 1 in (rows, columns) else views
 
 
 def _part(

@@ -33,10 +33,10 @@ def calls_of(
     op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
 ) -> list[Call] | None:
     """The calls of such a product; None for other contractions."""
-    views = matrix_views(op, inputs, out, scratch)
+    views = matrix_views(op, inputs, out)
     if views is None:
         return None
-    lhs, rhs, target = views
+    lhs, rhs, target, _ = views.broadcast()
     if rhs.shape[-1] == 1:
         lhs, rhs, target = (x.swapaxes(-1, -2) for x in (rhs, lhs, target))
     size = rhs.itemsize

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import prod
 from typing import NamedTuple
 
 from ....dialects.tgraph.reducing import DotGeneralOp
@@ -10,7 +9,7 @@ from ....support.arrays import Array, Shape
 from ...calls import Call
 from ...pool import Scratch
 from ..arrays import try_reshape
-from ..contraction import matrices
+from ..contraction import Matrices, as_matrices, dot_views, with_matrices
 from ..parts import LANES, Slices, divisions
 from .division import in_parts
 from .epilogue import Epilogue
@@ -54,42 +53,44 @@ def dot(
     """The calls of a product. Raises `Refused` if oneDNN has only its reference
     implementation, and for products with vectors: oneDNN has no special kernel for
     these, and takes up to seven times as long as a loop over the matrix."""
-    rhs, made_rhs = matrices(op, 1, inputs[1], scratch)
-    made_lhs: list[Call] = []
-    if (lhs := _stack(op, inputs[0], out)) is not None:
-        rhs = rhs[*(None for _ in lhs.shape[2:]), ...]
-    else:
-        lhs, made_lhs = matrices(op, 0, inputs[0], scratch)
-    shape = (*lhs.shape[:-1], rhs.shape[-1])
-    target = try_reshape(out, shape)
-    is_of_vector = 1 in shape[-2:] and lhs.dtype == out.dtype == "f4"
-    if target is None or len(shape) > MAX_DIMS or is_of_vector:
+    views, made = _views(op, inputs, out, scratch)
+    shape = views.out.shape
+    is_of_vector = 1 in shape[-2:] and views.lhs.dtype == out.dtype == "f4"
+    if len(shape) > MAX_DIMS or is_of_vector:
         raise Refused
 
     def after(block: Slices) -> Attributes:
-        return epilogue.attributes(partial(_arranged, shape, block))
+        return epilogue.attributes(partial(_block, views.arranged, block))
 
-    return [*made_lhs, *made_rhs, *product(lhs, rhs, target, scratch, after)]
+    return [*made, *product(views.lhs, views.rhs, views.out, scratch, after)]
 
 
-def _stack(op: DotGeneralOp, lhs: Array, out: Array) -> Array | None:
-    """The left operand as a stack of matrices that are all multiplied by the right one,
-    if the rows of `lhs` or of `out` do not have one stride, as in `x[:, 1:] @ w`. None
-    if they have, if no stack is a view, or if a copy takes less time."""
-    contracting = op.contracting[0]
-    free = [d for d in range(lhs.ndim) if d not in contracting]
-    if op.batching[0] or len(free) < 2:
-        return None
-    ordered, sizes = lhs.transpose([*free, *contracting]), [lhs.shape[d] for d in free]
-    terms, columns = lhs.size // prod(sizes), out.size // prod(sizes)
-    is_whole = try_reshape(out, (prod(sizes), columns)) is not None
-    for stacked in range(len(free)):
-        *stack, rows = *sizes[:stacked], prod(sizes[stacked:])
-        view = try_reshape(ordered, (*stack, rows, terms))
-        if view is not None and try_reshape(out, (*stack, rows, columns)) is not None:
-            is_long = rows >= STACKED_ROWS and rows * terms * columns >= STACKED
-            return view if stacked and (is_long or not is_whole) else None
-    return None
+def _views(
+    op: DotGeneralOp, inputs: Sequence[Array], out: Array, scratch: Scratch
+) -> tuple[Matrices, list[Call]]:
+    """The product as matrices, and calls that copy operands which are none. Raises
+    `Refused`."""
+    (_, left), (_, right) = (as_matrices(op, n, x) for n, x in enumerate(inputs))
+    is_whole = try_reshape(out, (*left[:-1], right[-1])) is not None
+    mark = scratch.mark
+    for copied in (), (1,), (0,), (0, 1):
+        scratch.mark = mark
+        arrays, made = [*inputs], list[Call]()
+        for side in copied:
+            arrays[side], calls = with_matrices(op, side, inputs[side], scratch)
+            made += calls
+        views = dot_views(op, arrays, out)
+        if views and (not (is_whole and views.is_broadcast) or _is_fast(views)):
+            return views, made
+    raise Refused
+
+
+def _is_fast(views: Matrices) -> bool:
+    """Whether several products with the same matrix are as fast as one product with all
+    of the other matrices."""
+    rows, columns = views.out.shape[-2:]
+    is_long = rows * columns * views.lhs.shape[-1] >= STACKED
+    return is_long and min(rows, columns) >= STACKED_ROWS
 
 
 def product(
@@ -99,19 +100,23 @@ def product(
     scratch: Scratch,
     after: Callable[[Slices], Attributes] = lambda _: Attributes(),
 ) -> list[Call]:
-    """The product of matrices, in parts for threads. Raises `Refused`. `rhs` may have
-    size 1 in dimensions of the batch: the same matrix for all of them.
+    """The product of matrices, in parts for threads. Raises `Refused`. Operands may
+    have size 1 in dimensions of the batch: the same matrix for all of them.
 
     after: the attributes of a block of the target.
     """
 
     def of_block(block: Slices, scratch: Scratch) -> list[Call]:
         *batch, rows, columns = block
-        of_rhs = [
-            part if size > 1 else slice(None)
-            for part, size in zip(batch, rhs.shape[:-2], strict=True)
-        ]
-        part = _Matrices(lhs[*batch, rows, :], rhs[*of_rhs, :, columns], target[block])
+        of_lhs, of_rhs = (
+            [
+                part if size > 1 else slice(None)
+                for part, size in zip(batch, x.shape[:-2], strict=True)
+            ]
+            for x in (lhs, rhs)
+        )
+        left, right = lhs[*of_lhs, rows, :], rhs[*of_rhs, :, columns]
+        part = _Matrices(left, right, target[block])
         return _product(part, after(block), scratch)
 
     is_long = target.size * lhs.shape[-1] >= LONG
@@ -131,9 +136,11 @@ def _divisions(
     return divisions(shape, units, lhs.shape[-1], threads)
 
 
-def _arranged(shape: Shape, block: Slices, x: Array) -> Array | None:
-    reshaped = try_reshape(x, shape)
-    return None if reshaped is None else reshaped[block]
+def _block(
+    arranged: Callable[[Array], Array | None], block: Slices, x: Array
+) -> Array | None:
+    view = arranged(x)
+    return None if view is None else view[block]
 
 
 class _Matrices(NamedTuple):
