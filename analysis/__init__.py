@@ -12,6 +12,7 @@ operations.py       the operands of operations, with those inside fusions
 caching.py          caches answers about a block while it stays the same
 versions.py         the contents of variables over time
 concatenations.py   concatenations with operands computed in place
+orders.py           products computed in the order of a later copy
 updates.py          updates of parts of variables in place
 scans.py            tensors that loops write row by row
 loops.py            trip counts of loops

@@ -66,7 +66,7 @@ def computed(op: ConcatenateOp, index: int, block: Block) -> Iterator[SSAValue]:
         whole = Layout.contiguous(value_shape(op.result))
         part = part or part_layout(whole, (op, index))
         layout = part.reshaped(value_shape(value))
-        if layout is None or (contracts(value.owner) and not _has_rows(layout)):
+        if layout is None or (contracts(value.owner) and not has_rows(layout)):
             return
 
 
@@ -98,7 +98,7 @@ def part_layout(whole: Layout, part: Part) -> Layout:
     return whole.sliced(starts, [1] * len(starts), shapes[index])
 
 
-def _has_rows(layout: Layout) -> bool:
+def has_rows(layout: Layout) -> bool:
     """Whether the elements of the last dimension above size 1 are adjacent."""
     sizes = zip(layout.shape, layout.strides, strict=True)
     return next((step for size, step in reversed([*sizes]) if size != 1), 1) == 1

@@ -23,6 +23,8 @@
 * The operands of a concatenation in place lie in its result
   (analysis/concatenations.py), and the part that an update writes lies over the part
   that it replaces (analysis/updates.py).
+* A product that is transposed and then stored is computed in the order in which it is
+  stored (analysis/orders.py).
 The caller may give groups of operations that will become fusions. Each counts as one
 operation (analysis/operations.py), and values inside of it are not stored.
 """
@@ -52,7 +54,13 @@ from ...dialects.tgraph.base import (
 )
 from ...dialects.tgraph.fusing import without_units
 from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
-from ...dialects.tgraph.shaping import ConcatenateOp, ConstantOp, ReshapeOp, ViewOp
+from ...dialects.tgraph.shaping import (
+    ConcatenateOp,
+    ConstantOp,
+    ReshapeOp,
+    TransposeOp,
+    ViewOp,
+)
 from ...dialects.tgraph.signature import attributes_of
 from ...dialects.tgraph.structure import (
     AssignOp,
@@ -67,6 +75,7 @@ from ..destinations import Destination, destinations_of, is_empty
 from ..functions import is_tensor
 from ..layout import Layout
 from ..operations import Fused, Operations
+from ..orders import source_order
 from ..updates import Update, is_read_before, updates
 from ..versions import Version, last_versions, looped_into, source_of
 from .buffers import (
@@ -133,6 +142,9 @@ class _Block(Storage):
         self._parts: dict[SSAValue, Part] = {}
         self._joined: dict[SSAValue, Place] = {}  # results of concatenations in place
         self._updates: dict[SSAValue, Update] = {}
+        self._ordered: dict[SSAValue, tuple[SSAValue, TensorBuffer | None, Layout]] = {}
+        """For values in the order of another: that value, the buffer (None for a new
+        one), and the layout."""
         self._allocated = 0
         self._ends: dict[int, list[tuple[int, TensorBuffer]]] = {}
         """Own buffers with numbers, by the position after which they may be freed."""
@@ -174,6 +186,22 @@ class _Block(Storage):
         for value, update in updates(self._operations).items():
             if value not in self._destinations and value not in self._parts:
                 self._updates[value] = update
+        self._find_orders()
+
+    def _find_orders(self) -> None:
+        """Finds values that are computed in the order of a result, or of a reshape that
+        is no view of them."""
+        ends: list[tuple[SSAValue, TensorBuffer | None]] = []
+        ends += zip(self._operations.inputs[-1], self.results, strict=True)
+        for at, op in enumerate(self._ops):
+            if isinstance(op, ReshapeOp) and self._operations.is_view(at):
+                (source,) = op.inputs
+                ends += [(source, None)] * isinstance(source.owner, TransposeOp)
+        for end, buffer in ends:
+            found = source_order(end, self._operations)
+            if found is not None and not self._is_wanted(found[0]):
+                value, layout = found
+                self._ordered[value] = end, buffer, layout
 
     def _aim(self, value: SSAValue, buffer: TensorBuffer) -> None:
         """Has `value` computed into `buffer`, and also the initial value of a loop or
@@ -303,7 +331,7 @@ class _Block(Storage):
         for index, result in enumerate(op.results):
             if variables:
                 self.put(result, self.variables[variables[index]])
-            elif place := self._part(result) or self._updated(result):
+            elif place := self._placed(result):
                 self.put(result, *place)
             else:
                 taken = None if index else self._taken_over(overwritable)
@@ -360,8 +388,19 @@ class _Block(Storage):
         return self._replaceable(first, self._operations.overwritable(op))
 
     def _is_wanted(self, result: SSAValue) -> bool:
-        """Whether `result` has a destination, or is part of a concatenation."""
-        return result in self._destinations or result in self._parts
+        """Whether `result` has a destination, is part of a concatenation, or has an
+        order of its own."""
+        places = self._destinations, self._parts, self._ordered
+        return any(result in found for found in places)
+
+    def _placed(self, result: SSAValue) -> Place | None:
+        """The place where `result` is not a whole, row-major buffer; None if it is."""
+        if result in self._ordered:
+            end, buffer, layout = self._ordered[result]
+            if buffer is None:
+                buffer = self._allocate(tensor_type_of(end.type), result.name_hint)
+            return Place(buffer, layout)
+        return self._part(result) or self._updated(result)
 
     def _replaceable(self, result: SSAValue, allowed: Sequence[int]) -> Sequence[int]:
         """The inputs in `allowed` whose buffer `result` may take over if dead."""
@@ -469,7 +508,8 @@ class _Block(Storage):
         if part := self._part(op.result):
             self._fill(op, part, layout)
             return
-        if layout is not None and op in self._copied:
+        _, ordered, _ = self._ordered.get(source_of(op.result), (None, None, None))
+        if layout is not None and op in self._copied and ordered is None:
             target = At(whole(self._destination(op.result), op.result), op.result)
             self._copy(At(Place(buffer, layout), op.result), target)
             self.put(op.result, target.place.buffer)
