@@ -5,7 +5,8 @@
     %c = tgraph.reshape %b : ... -> tensor<4x256x768>
 
 No strides describe `%c` if `%a` is row-major. `%b` would be copied, as it would be if
-the function returned it. Instead, `%a` gets the strides with which `%b` is row-major:
+the function returned it. Instead, `%a` gets the strides with which `%b` is row-major.
+An elementwise operation that reads `%b` can then take over its memory, too.
 
     %0 = memref.alloc() : memref<4x256x768>
     %a = memref.reinterpret_cast %0 to ... strides: [196608, 64, 768, 1]
@@ -14,13 +15,16 @@ the function returned it. Instead, `%a` gets the strides with which `%b` is row-
 
 from typing import TypeGuard
 
+from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import Block, Operation, SSAValue
 
-from ..dialects.tgraph.base import value_shape
+from ..dialects.tgraph.base import TensorOp, tensor_type_of, value_shape
+from ..dialects.tgraph.fusing import CONTRACTIONS
+from ..dialects.tgraph.reducing import DotGeneralOp
 from ..dialects.tgraph.shaping import ReshapeOp, TransposeOp
 from .concatenations import has_rows, is_computed
 from .layout import Layout
-from .operations import Operations, contracts
+from .operations import Operations, members
 
 
 def source_order(
@@ -44,19 +48,28 @@ def source_order(
             layout = reshaped
         else:
             return None
-    if layout.is_contiguous or not has_rows(layout):
+    if layout.is_contiguous or not is_computed(value, operations.block):
         return None
-    if not is_computed(value, operations.block) or not _contracts(value, operations):
-        return None
-    return value, layout
+    return (value, layout) if _can_write(value, layout, operations) else None
 
 
 def _is_bijective(op: Operation | Block) -> TypeGuard[TransposeOp | ReshapeOp]:
     return isinstance(op, TransposeOp | ReshapeOp)
 
 
-def _contracts(value: SSAValue, operations: Operations) -> bool:
+def _can_write(value: SSAValue, layout: Layout, operations: Operations) -> bool:
+    """Whether a contraction computes `value`, and can write it with this layout: rows
+    of adjacent elements, or columns if it is a product and nothing else. Only those of
+    f32 and f64 multiply stacks of matrices as fast as one large matrix."""
     op = value.owner
-    assert isinstance(op, Operation)
+    assert isinstance(op, TensorOp)
     group = operations.group_of(op)
-    return any(map(contracts, group.ops if group else [op]))
+    ops = [inner for op in (group.ops if group else [op]) for inner in members(op)]
+    contractions = [inner for inner in ops if isinstance(inner, CONTRACTIONS)]
+    values = [v for inner in contractions for v in (*inner.inputs, *inner.results)]
+    if any(tensor_type_of(v.type).element_type not in (f32, f64) for v in values):
+        return False
+    if isinstance(op, DotGeneralOp) and group is None:
+        free = range(len(op.batching[0]), len(layout.shape))
+        return any(layout.strides[d] == 1 != layout.shape[d] for d in free)
+    return bool(contractions) and has_rows(layout)

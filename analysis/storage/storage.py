@@ -23,8 +23,8 @@
 * The operands of a concatenation in place lie in its result
   (analysis/concatenations.py), and the part that an update writes lies over the part
   that it replaces (analysis/updates.py).
-* A product that is transposed and then stored is computed in the order in which it is
-  stored (analysis/orders.py).
+* A product that is transposed and then stored or overwritten is computed in that order
+  (analysis/orders.py).
 The caller may give groups of operations that will become fusions. Each counts as one
 operation (analysis/operations.py), and values inside of it are not stored.
 """
@@ -189,14 +189,19 @@ class _Block(Storage):
         self._find_orders()
 
     def _find_orders(self) -> None:
-        """Finds values that are computed in the order of a result, or of a reshape that
-        is no view of them."""
+        """Finds values that are computed in the order of a result, of a reshape that is
+        no view of them, or of an operation that may take over their memory."""
         ends: list[tuple[SSAValue, TensorBuffer | None]] = []
         ends += zip(self._operations.inputs[-1], self.results, strict=True)
         for at, op in enumerate(self._ops):
-            if isinstance(op, ReshapeOp) and self._operations.is_view(at):
-                (source,) = op.inputs
-                ends += [(source, None)] * isinstance(source.owner, TransposeOp)
+            if not isinstance(op, TensorOp) or not self._operations.is_left[at]:
+                continue
+            if self._operations.is_view(at):
+                read = [0] * isinstance(op, ReshapeOp)
+            else:
+                read = self._operations.overwritable(op)
+            inputs = [self._operations.inputs[at][number] for number in read]
+            ends += [(v, None) for v in inputs if isinstance(v.owner, TransposeOp)]
         for end, buffer in ends:
             found = source_order(end, self._operations)
             if found is not None and not self._is_wanted(found[0]):

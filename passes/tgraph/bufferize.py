@@ -24,8 +24,8 @@ deallocation.
    (`TensorOp.overwritable`) and that has no later reader.
  * Reshape, transpose, slice, broadcast, and reverse are views, unless no strides can
    express the result. Each view is a single `memref.reinterpret_cast` of its buffer.
- * A product that is transposed and then returned or reshaped is computed in that order,
-   if nothing else reads it (`analysis/orders.py`).
+ * A product that is transposed and then returned, reshaped or overwritten is computed
+   in that order, if nothing else reads it (`analysis/orders.py`).
  * A variable is read in place. Contents that are still needed when it is overwritten
    are copied just before.
  * Each value that a loop carries has one buffer, which the body updates like a
