@@ -213,6 +213,29 @@ def test_operands_that_are_several_matrices(
     np.testing.assert_allclose(result, want, rtol=1e-4, atol=1e-4)
 
 
+def test_only_the_smaller_operand_is_copied() -> None:
+    """The operands have their sums in different orders."""
+    x, y, z = "tensor<40x8x10xf32>", "tensor<10x8x16xf32>", "tensor<40x16xf32>"
+    module = tensorplan.read(f"""
+      func.func @main(%x: {x}, %y: {y}) -> {z} {{
+        %z = tgraph.dot_general %x, %y {{
+          lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>,
+          lhs_contracting_dimensions = array<i64: 2, 1>,
+          rhs_contracting_dimensions = array<i64: 0, 1>
+        }} : ({x}, {y}) -> {z}
+        func.return %z : {z}
+      }}""")
+    run = tensorplan.compile(module, threads=1)
+    assert isinstance(run, Executable)
+    a, b = (
+        np.random.default_rng(0).standard_normal(i.shape).astype("f4")
+        for i in run.inputs
+    )
+    assert [pool.bytes for pool in run.pools] == [b.nbytes]
+    want = np.einsum("icb,bcj->ij", a, b)
+    np.testing.assert_allclose(run(a, b)[0], want, rtol=1e-4, atol=1e-4)
+
+
 def _free(shape: Sequence[int], summed: int) -> list[int]:
     return [size for d, size in enumerate(shape) if d != summed]
 

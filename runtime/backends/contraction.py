@@ -134,35 +134,37 @@ def operands(
 
 
 def matrices(
-    op: DotGeneralOp, side: int, x: Array, scratch: Scratch
+    op: DotGeneralOp, inputs: Sequence[Array], side: int, scratch: Scratch
 ) -> tuple[Array, list[Call]]:
     """The left or right operand as matrices, one for each index of the batch
     dimensions: a view, or else a copy that the returned calls make."""
-    order, shape = as_matrices(op, side, x)
-    return reshaped(x.transpose(order), shape, scratch)
+    order, shape = _as_matrices(op, inputs, side)
+    return reshaped(inputs[side].transpose(order), shape, scratch)
 
 
-def with_matrices(
-    op: DotGeneralOp, side: int, x: Array, scratch: Scratch
-) -> tuple[Array, list[Call]]:
-    """The left or right operand, of which `matrices` are a view: `x`, or else a copy
-    that the returned calls make."""
-    order, shape = as_matrices(op, side, x)
-    ordered = x.transpose(order)
-    if try_reshape(ordered, shape) is not None:
-        return x, []
-    buffer = scratch.take(ordered.shape, x.dtype)
-    return buffer.transpose(np.argsort(order)), copy(buffer, ordered)
-
-
-def as_matrices(op: DotGeneralOp, side: int, x: Array) -> tuple[list[int], Shape]:
+def _as_matrices(
+    op: DotGeneralOp, inputs: Sequence[Array], side: int
+) -> tuple[list[int], Shape]:
     """The order of an operand's dimensions in its matrices, and the matrices' shape."""
-    batch, contracting = op.batching[side], op.contracting[side]
+    x, batch, contracting = inputs[side], op.batching[side], _sums(op, inputs)[side]
     free = [d for d in range(x.ndim) if d not in batch and d not in contracting]
     parts = (free, contracting) if side == 0 else (contracting, free)
     sizes = (prod(x.shape[d] for d in part) for part in parts)
     order = [*batch, *(d for part in parts for d in part)]
     return order, (*(x.shape[d] for d in batch), *sizes)
+
+
+def _sums(op: DotGeneralOp, inputs: Sequence[Array]) -> Sequence[Sequence[int]]:
+    """The contracting dimensions of both operands, in the order in which the larger
+    operand stores them. If the other one stores them in another order, only that one is
+    copied."""
+    if len(op.contracting[0]) < 2:
+        return op.contracting
+    larger = 0 if inputs[0].size > inputs[1].size else 1
+    steps = inputs[larger].strides
+    both = zip(*op.contracting, strict=True)
+    ordered = sorted(both, key=lambda dims: -abs(steps[dims[larger]]))
+    return [*zip(*ordered, strict=True)]
 
 
 class Matrices(NamedTuple):
@@ -195,7 +197,8 @@ def dot_views(op: DotGeneralOp, inputs: Sequence[Array], out: Array) -> Matrices
     free dimensions than those of the rows become dimensions of the batch; likewise for
     columns. None if there are no such views."""
     batch = [inputs[0].shape[d] for d in op.batching[0]]
-    sides = [_with_terms(op, side, x) for side, x in enumerate(inputs)]
+    sums = _sums(op, inputs)
+    sides = [_with_terms(op, side, x, sums[side]) for side, x in enumerate(inputs)]
     count, found = len(batch), list[Matrices]()
     for left, right in pairs(*sides):
         shape = *batch, *left.free, *right.free
@@ -208,6 +211,47 @@ def dot_views(op: DotGeneralOp, inputs: Sequence[Array], out: Array) -> Matrices
             rhs = np.expand_dims(rhs, (*range(count, count + ndim - rhs.ndim),))
             found.append(Matrices(lhs, rhs, target, arranged))
     return max(found, key=_preference, default=None)
+
+
+def with_copies(
+    op: DotGeneralOp,
+    inputs: Sequence[Array],
+    out: Array,
+    scratch: Scratch,
+    is_fast: Callable[[Matrices], bool],
+) -> tuple[Matrices, list[Call]] | None:
+    """The same, with calls that copy operands that are no matrices. Operands are also
+    copied if products with the same matrix, as which the result need not be stored, are
+    not as fast as one product with all of the other matrices. None if there are no
+    views of the result."""
+    left, right = (_as_matrices(op, inputs, side)[1] for side in (0, 1))
+    is_whole = try_reshape(out, (*left[:-1], right[-1])) is not None
+    mark = scratch.mark
+    for copied in (), (1,), (0,), (0, 1):
+        scratch.mark = mark
+        arrays, made = [*inputs], list[Call]()
+        for side in copied:
+            arrays[side], calls = _with_matrices(op, inputs, side, scratch)
+            made += calls
+        views = dot_views(op, arrays, out)
+        if views and (not (is_whole and views.is_broadcast) or is_fast(views)):
+            return views, made
+    scratch.mark = mark
+    return None
+
+
+def _with_matrices(
+    op: DotGeneralOp, inputs: Sequence[Array], side: int, scratch: Scratch
+) -> tuple[Array, list[Call]]:
+    """The left or right operand, of which `matrices` are a view: the operand itself, or
+    else a copy that the returned calls make."""
+    x = inputs[side]
+    order, shape = _as_matrices(op, inputs, side)
+    ordered = x.transpose(order)
+    if try_reshape(ordered, shape) is not None:
+        return x, []
+    buffer = scratch.take(ordered.shape, x.dtype)
+    return buffer.transpose(np.argsort(order)), copy(buffer, ordered)
 
 
 def _preference(views: Matrices) -> tuple[bool, int]:
@@ -227,9 +271,11 @@ class _Rows(NamedTuple):
     """The place of the rows' size among these."""
 
 
-def _with_terms(op: DotGeneralOp, side: int, x: Array) -> list[_Rows]:
+def _with_terms(
+    op: DotGeneralOp, side: int, x: Array, contracting: Sequence[int]
+) -> list[_Rows]:
     """All views in which adjacent free dimensions are the rows."""
-    batch, contracting = op.batching[side], op.contracting[side]
+    batch = op.batching[side]
     free = [d for d in range(x.ndim) if d not in batch and d not in contracting]
     ordered = x.transpose([*batch, *free, *contracting])
     sizes = [x.shape[d] for d in free] or [1]
@@ -289,8 +335,7 @@ def summed_views(
     of each operand for each image, and the result as a matrix: for the gradient of the
     weights of a convolution that multiplies planes, `out[i, o]` is the sum over `b` of
     `image[b, i, xy] * gradient[b, o, xy]`. None for other contractions."""
-    elements = {name_of(x.dtype) for x in (*inputs, out)}
-    if not isinstance(op, ConvolutionOp) or elements not in ({"float32"}, {"float64"}):
+    if not isinstance(op, ConvolutionOp) or not has_floats(inputs, out):
         return None
     image, kernel = inputs
     spatial = op.multiplied(image.shape, kernel.shape, out.shape)
@@ -328,13 +373,21 @@ def matrix_views(
     """A product as a product, or products, of matrices that are views. None if there
     are no such views, for convolutions that are not products of matrices with planes,
     and for elements other than f32 or f64."""
-    elements = {name_of(x.dtype) for x in (*inputs, out)}
-    if elements not in ({"float32"}, {"float64"}):
+    if not has_floats(inputs, out):
         return None
     if isinstance(op, ConvolutionOp):
         return _of_planes(op, inputs[0], inputs[1], out)
     views = dot_views(op, inputs, out)
-    is_narrow = (
-        views and views.is_broadcast and min(views.out.shape[-2:]) < STACKED_ROWS
-    )
-    return None if is_narrow else views
+    return views if views and is_wide(views) else None
+
+
+def has_floats(inputs: Sequence[Array], out: Array) -> bool:
+    """Whether all elements are f32, or all are f64."""
+    elements = {name_of(x.dtype) for x in (*inputs, out)}
+    return elements in ({"float32"}, {"float64"})
+
+
+def is_wide(views: Matrices) -> bool:
+    """Whether matrices that are multiplied by the same one have many rows and columns,
+    or there is only one product for each matrix."""
+    return not views.is_broadcast or min(views.out.shape[-2:]) >= STACKED_ROWS

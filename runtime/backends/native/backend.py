@@ -217,11 +217,13 @@ def _contraction(
         or planes.is_supported(first, inputs, out)
         or taps.is_supported(first, inputs, out)
     )
+    mark = scratch.mark
     if not is_own:
         for compiled in panels.calls_of, onednn.compiled:
             whole = compiled(first, inputs, out, scratch, after, result, known)
             if whole is not None:
                 return whole
+            scratch.mark = mark
     read = {value for op in after for value in op.inputs}
     sides = {value: array for value, array in known.items() if value in read}
     if any(array.shape != out.shape for array in sides.values()):

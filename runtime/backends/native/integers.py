@@ -124,7 +124,7 @@ def _dot(
 ) -> list[Call] | None:
     mark = scratch.mark
     (lhs, made_lhs), (rhs, made_rhs) = (
-        matrices(op, side, x, scratch) for side, x in enumerate(inputs)
+        matrices(op, inputs, side, scratch) for side in (0, 1)
     )
     shape = (*lhs.shape[:-1], rhs.shape[-1])
     target = try_reshape(out, shape)

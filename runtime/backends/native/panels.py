@@ -35,7 +35,15 @@ from ....dialects.tgraph.reducing import DotGeneralOp
 from ....support.arrays import Array, DType, Shape
 from ...calls import Call
 from ...pool import Scratch
-from ..contraction import Contraction, Matrices, matrix_views, summed_views
+from ..contraction import (
+    Contraction,
+    Matrices,
+    has_floats,
+    is_wide,
+    matrix_views,
+    summed_views,
+    with_copies,
+)
 from ..jit import llvm
 from ..jit.records import ArrayRecord, parallel
 from ..onednn import epilogue
@@ -87,10 +95,10 @@ def calls_of(
     """The calls of such a product and of the operations `after` it, as for
     `onednn.compiled`; None for other contractions, for products with vectors, and if
     these operations are not a chain of sums and products."""
-    matrices = _matrices(op, inputs, out, scratch)
-    if matrices is None:
+    found = _matrices(op, inputs, out, scratch)
+    if found is None:
         return None
-    lhs, rhs, target, arranged = matrices
+    (lhs, rhs, target, arranged), made = found
     try:
         steps = Epilogue(op, after, result, arrays or {}, out).steps
     except Refused:
@@ -120,17 +128,21 @@ def calls_of(
     summed = lhs.shape[-1] * (len(lhs) if is_sum else 1)
     divided = divisions(target.shape, units, summed, scratch.threads)[0]
     parts = [_part(whole, formulas, block, is_copied, step) for block in divided]
-    return parallel(parts, scratch.threads)
+    return [*made, *parallel(parts, scratch.threads)]
 
 
 def _matrices(
     op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
-) -> Matrices | None:
-    """Both matrices and the result; None for other contractions. With another dimension
-    before those of the result, the matrices are several whose products are summed."""
-    views = summed_views(op, inputs, out)
+) -> tuple[Matrices, list[Call]] | None:
+    """Both matrices and the result, and calls that copy what is no matrix; None for
+    other contractions. With another dimension before those of the result, the matrices
+    are several whose products are summed."""
+    views, made = summed_views(op, inputs, out), list[Call]()
     if views is None:
-        views = matrix_views(op, inputs, out)
+        if isinstance(op, DotGeneralOp) and has_floats(inputs, out):
+            views, made = with_copies(op, inputs, out, scratch, is_wide) or (None, [])
+        else:
+            views = matrix_views(op, inputs, out)
         if views is None:
             return None
         is_stack = isinstance(op, DotGeneralOp) and views.is_broadcast
@@ -145,7 +157,7 @@ def _matrices(
     (rows, columns), terms = target.shape[-2:], lhs.shape[-1]
     if target.size * terms < LEAST or rows * columns * terms > LARGE:
         return None
-    return None if 1 in (rows, columns) else views
+    return None if 1 in (rows, columns) else (views, made)
 
 
 def _part(

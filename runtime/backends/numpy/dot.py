@@ -55,8 +55,8 @@ def multiplied(
     multiply: Multiply,
 ) -> list[Call]:
     """The calls for a product, by functions that convert and multiply matrices."""
-    lhs, made_lhs = matrices(op, 0, inputs[0], scratch)
-    rhs, made_rhs = matrices(op, 1, inputs[1], scratch)
+    lhs, made_lhs = matrices(op, inputs, 0, scratch)
+    rhs, made_rhs = matrices(op, inputs, 1, scratch)
     dtype = multiplied_in(out.dtype, inputs, lhs.shape[-1])
     check_types(op, np.matmul, *[dtype] * 3)
     shape = (*lhs.shape[:-1], rhs.shape[-1])

@@ -8,8 +8,7 @@ from ....dialects.tgraph.reducing import DotGeneralOp
 from ....support.arrays import Array, Shape
 from ...calls import Call
 from ...pool import Scratch
-from ..arrays import try_reshape
-from ..contraction import Matrices, as_matrices, dot_views, with_matrices
+from ..contraction import Matrices, with_copies
 from ..parts import LANES, Slices, divisions
 from .division import in_parts
 from .epilogue import Epilogue
@@ -53,7 +52,10 @@ def dot(
     """The calls of a product. Raises `Refused` if oneDNN has only its reference
     implementation, and for products with vectors: oneDNN has no special kernel for
     these, and takes up to seven times as long as a loop over the matrix."""
-    views, made = _views(op, inputs, out, scratch)
+    found = with_copies(op, inputs, out, scratch, _is_fast)
+    if found is None:
+        raise Refused
+    views, made = found
     shape = views.out.shape
     is_of_vector = 1 in shape[-2:] and views.lhs.dtype == out.dtype == "f4"
     if len(shape) > MAX_DIMS or is_of_vector:
@@ -63,26 +65,6 @@ def dot(
         return epilogue.attributes(partial(_block, views.arranged, block))
 
     return [*made, *product(views.lhs, views.rhs, views.out, scratch, after)]
-
-
-def _views(
-    op: DotGeneralOp, inputs: Sequence[Array], out: Array, scratch: Scratch
-) -> tuple[Matrices, list[Call]]:
-    """The product as matrices, and calls that copy operands which are none. Raises
-    `Refused`."""
-    (_, left), (_, right) = (as_matrices(op, n, x) for n, x in enumerate(inputs))
-    is_whole = try_reshape(out, (*left[:-1], right[-1])) is not None
-    mark = scratch.mark
-    for copied in (), (1,), (0,), (0, 1):
-        scratch.mark = mark
-        arrays, made = [*inputs], list[Call]()
-        for side in copied:
-            arrays[side], calls = with_matrices(op, side, inputs[side], scratch)
-            made += calls
-        views = dot_views(op, arrays, out)
-        if views and (not (is_whole and views.is_broadcast) or _is_fast(views)):
-            return views, made
-    raise Refused
 
 
 def _is_fast(views: Matrices) -> bool:
