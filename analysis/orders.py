@@ -30,10 +30,10 @@ from .operations import Operations, members
 def source_order(
     value: SSAValue, operations: Operations
 ) -> tuple[SSAValue, Layout] | None:
-    """The contraction's result of which `value` is a transposed view, and its layout if
-    `value` is row-major. None if it is no such view, if something else reads that
-    result, or if the contraction cannot write it so: only rows of adjacent elements."""
-    layout = Layout.contiguous(value_shape(value))
+    """The computed value of which `value` is a transposed or reshaped view, and its
+    layout if `value` is row-major. None if it is no such view, if something else reads
+    the computed value, or if its operation cannot write this layout."""
+    end, layout = value, Layout.contiguous(value_shape(value))
     while _is_bijective(op := value.owner):
         if not operations.is_view(operations.position[op]) or operations.group_of(op):
             return None
@@ -48,9 +48,10 @@ def source_order(
             layout = reshaped
         else:
             return None
-    if layout.is_contiguous or not is_computed(value, operations.block):
+    if value is end or not is_computed(value, operations.block):
         return None
-    return (value, layout) if _can_write(value, layout, operations) else None
+    is_written = layout.is_contiguous or _can_write(value, layout, operations)
+    return (value, layout) if is_written else None
 
 
 def _is_bijective(op: Operation | Block) -> TypeGuard[TransposeOp | ReshapeOp]:

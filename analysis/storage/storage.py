@@ -203,9 +203,10 @@ class _Block(Storage):
             inputs = [self._operations.inputs[at][number] for number in read]
             ends += [(v, None) for v in inputs if isinstance(v.owner, TransposeOp)]
         for end, buffer in ends:
-            found = source_order(end, self._operations)
-            if found is not None and not self._is_wanted(found[0]):
-                value, layout = found
+            value, layout = source_order(end, self._operations) or (None, None)
+            if value is None or layout is None or self._is_wanted(value):
+                continue
+            if buffer or not layout.is_contiguous:
                 self._ordered[value] = end, buffer, layout
 
     def _aim(self, value: SSAValue, buffer: TensorBuffer) -> None:

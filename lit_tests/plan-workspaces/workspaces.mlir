@@ -1,8 +1,8 @@
 // RUN: plan-opt %s -p 'plan-workspaces{kernels=numpy}' --split-input-file | filecheck %s
 // RUN: plan-opt %s -p 'plan-workspaces{kernels=numpy},plan-memory' --split-input-file | filecheck %s --check-prefix=PLAN
 
-// BLAS takes matrices, so both operands are copied side by side. The copies are live in
-// the product's step only; negate needs no workspace.
+// BLAS takes matrices, so the first operand is copied, with its sums in the order of the
+// second. The copy is live in the product's step only; negate needs no workspace.
 // CHECK-LABEL: func.func @product
 // CHECK:      tgraph.negate %x outs(%0) : memref<8x4x6xf64, "cpu:0">
 // CHECK-NEXT: %workspace = memref.alloc() : memref<[[SIZE:\d+]]xi8, "cpu:0">
@@ -12,8 +12,8 @@
 
 // plan-memory plans the workspace like a buffer, disjoint from the product's operands.
 // PLAN-LABEL: func.func @product
-// PLAN:      %0 = memref.view %arena[%c[[SIZE:\d+]]][] : {{.*}} to memref<8x4x6xf64, "cpu:0">
-// PLAN:      %workspace = memref.view %arena[%c0][] : {{.*}} to memref<[[SIZE]]xi8, "cpu:0">
+// PLAN:      %0 = memref.view %arena[%c0][] : {{.*}} to memref<8x4x6xf64, "cpu:0">
+// PLAN:      %workspace = memref.view %arena[%c[[SIZE:\d+]]][] : {{.*}} to memref<[[SIZE]]xi8, "cpu:0">
 // PLAN-NEXT: tgraph.dot_general %0, %w outs(%y) workspace(%workspace : memref<[[SIZE]]xi8, "cpu:0">)
 func.func @product(%x: memref<8x4x6xf64, "cpu:0">, %w: memref<6x8x5xf64, "cpu:0">,
                    %y: memref<4x5xf64, "cpu:0">) {

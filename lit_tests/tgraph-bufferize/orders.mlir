@@ -74,3 +74,16 @@ func.func @read(%x: tensor<4x5xf32>, %y: tensor<3x5x8xf32>) -> (tensor<3x4x8xf32
   %n = tgraph.negate %z : tensor<4x3x8xf32>
   func.return %t, %n : tensor<3x4x8xf32>, tensor<4x3x8xf32>
 }
+
+// Both transposes together leave the order as it is: any operation writes the result.
+// CHECK-LABEL: func.func @twice
+// CHECK-NEXT:    [[Z:%[a-z0-9_]+]] = memref.reinterpret_cast %{{[a-z0-9_]+}} to offset: [0], sizes: [4, 8], strides: [8, 1]
+// CHECK-NEXT:    tgraph.reduce_window %x outs([[Z]])
+// CHECK-NEXT:    func.return
+func.func @twice(%x: tensor<4x8xf32>) -> tensor<4x8x1xf32> {
+  %z = tgraph.reduce_window %x {kind = "add", window_dimensions = array<i64: 1, 3>, window_strides = array<i64: 1, 1>, padding_low = array<i64: 0, 1>, padding_high = array<i64: 0, 1>, base_dilations = array<i64: 1, 1>, window_dilations = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %a = tgraph.transpose %z {permutation = array<i64: 1, 0>} : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  %b = tgraph.reshape %a : (tensor<8x4xf32>) -> tensor<8x1x4xf32>
+  %c = tgraph.transpose %b {permutation = array<i64: 2, 0, 1>} : (tensor<8x1x4xf32>) -> tensor<4x8x1xf32>
+  func.return %c : tensor<4x8x1xf32>
+}
