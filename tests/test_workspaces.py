@@ -37,7 +37,7 @@ KERNELS = ("native", "numpy")
 
 # A product for which all kernels copy both operands into another layout.
 PRODUCT = """
-func.func @main(%x: memref<8x4x6xf64>, %w: memref<6x8x5xf64> {MARK},
+func.func @main(%x: memref<8x4x6xf64>, %w: memref<6x5x8xf64> {MARK},
                 %y: memref<4x5xf64> {tgraph.result = 0 : i64}) {
   %0 = memref.alloc() : memref<8x4x6xf64>
   %1 = memref.alloc() : memref<4x5xf64>
@@ -45,8 +45,8 @@ func.func @main(%x: memref<8x4x6xf64>, %w: memref<6x8x5xf64> {MARK},
   tgraph.dot_general %0, %w outs(%1) {
       lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>,
       lhs_contracting_dimensions = array<i64: 0, 2>,
-      rhs_contracting_dimensions = array<i64: 1, 0>}
-      : (memref<8x4x6xf64>, memref<6x8x5xf64>) -> memref<4x5xf64>
+      rhs_contracting_dimensions = array<i64: 2, 0>}
+      : (memref<8x4x6xf64>, memref<6x5x8xf64>) -> memref<4x5xf64>
   memref.dealloc %0 : memref<8x4x6xf64>
   tgraph.negate %1 outs(%y) : memref<4x5xf64>
   memref.dealloc %1 : memref<4x5xf64>
@@ -170,13 +170,13 @@ def test_each_stream_has_its_own_workspaces() -> None:
 
 
 ON_TENSORS = """
-func.func @main(%x: tensor<8x16x24xf64>, %w: tensor<24x8x20xf64>) -> tensor<16x20xf64> {
+func.func @main(%x: tensor<8x16x24xf64>, %w: tensor<24x20x8xf64>) -> tensor<16x20xf64> {
   %0 = tgraph.tanh %x : tensor<8x16x24xf64>
   %1 = tgraph.dot_general %0, %w {
       lhs_batching_dimensions = array<i64>, rhs_batching_dimensions = array<i64>,
       lhs_contracting_dimensions = array<i64: 0, 2>,
-      rhs_contracting_dimensions = array<i64: 1, 0>}
-      : (tensor<8x16x24xf64>, tensor<24x8x20xf64>) -> tensor<16x20xf64>
+      rhs_contracting_dimensions = array<i64: 2, 0>}
+      : (tensor<8x16x24xf64>, tensor<24x20x8xf64>) -> tensor<16x20xf64>
   %2 = tgraph.tanh %1 : tensor<16x20xf64>
   func.return %2 : tensor<16x20xf64>
 }"""
@@ -223,7 +223,7 @@ def test_compile_plans_workspaces() -> None:
 def test_missing_workspace_is_allocated_at_run_time() -> None:
     x, w = inputs(Executable(product()))
     (want,) = Executable(product(), native=False)(x, w)
-    np.testing.assert_allclose(want, np.einsum("bij,jbk->ik", x, w))
+    np.testing.assert_allclose(want, np.einsum("bij,jkb->ik", x, w))
     (size,) = sizes(with_workspaces(product()))
     expected = dict.fromkeys((size, 2 * size), 0) | dict.fromkeys((64, size - 1), size)
     for given, beside in expected.items():
