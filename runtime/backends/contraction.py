@@ -8,6 +8,7 @@ block by block, and the contraction's blocks are in the workspace.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from itertools import product as pairs
 from math import prod
 from typing import NamedTuple, TypeAlias
@@ -29,6 +30,9 @@ BLOCK = 1 << 16
 STACKED_ROWS = 8
 """Matrices with fewer rows or columns, which are all multiplied by the same one, are
 copied into one matrix."""
+
+COPIED = 8
+"""They are also copied if the result has this many times their elements."""
 
 Contraction: TypeAlias = DotGeneralOp | ConvolutionOp
 Product: TypeAlias = Callable[
@@ -193,24 +197,67 @@ class Matrices(NamedTuple):
 
 def dot_views(op: DotGeneralOp, inputs: Sequence[Array], out: Array) -> Matrices | None:
     """The product of matrices that `op` is, or else the products. If the rows of an
-    operand or of the result do not have one stride, as those of `x[:, 1:] @ w`, other
-    free dimensions than those of the rows become dimensions of the batch; likewise for
-    columns. None if there are no such views."""
-    batch = [inputs[0].shape[d] for d in op.batching[0]]
-    sums = _sums(op, inputs)
-    sides = [_with_terms(op, side, x, sums[side]) for side, x in enumerate(inputs)]
-    count, found = len(batch), list[Matrices]()
-    for left, right in pairs(*sides):
-        shape = *batch, *left.free, *right.free
-        row, column = count + left.place, count + len(left.free) + right.place
-        others = [d for d in range(len(shape)) if d not in (row, column)]
-        arranged = partial(_arranged, shape=shape, order=[*others, row, column])
-        if (target := arranged(out)) is not None:
-            lhs, rhs, ndim = left.array, right.array.swapaxes(-1, -2), target.ndim
-            lhs = np.expand_dims(lhs, (*range(lhs.ndim - 2, ndim - 2),))
-            rhs = np.expand_dims(rhs, (*range(count, count + ndim - rhs.ndim),))
-            found.append(Matrices(lhs, rhs, target, arranged))
-    return max(found, key=_preference, default=None)
+    operand or of the result do not have one stride, as those of `x[:, 1:] @ w`, some
+    free dimensions become dimensions of the batch; likewise of the columns. None if
+    there are no such views."""
+    count = end = len(op.batching[0])
+    batch, sums = out.shape[:count], _sums(op, inputs)
+    views: list[Array] = []
+    runs: list[Sequence[int]] = []
+    for x, own, summed in zip(inputs, op.batching, sums, strict=True):
+        free = [d for d in range(x.ndim) if d not in own and d not in summed]
+        start, end = end, end + len(free)
+        steps = [x.strides[d] for d in free], out.strides[start:end]
+        runs.append(_runs(out.shape[start:end], *steps))
+        terms = prod(x.shape[d] for d in summed)
+        ordered = x.transpose([*own, *free, *summed])
+        view = try_reshape(ordered, (*batch, *runs[-1], terms))
+        if view is None:
+            return None
+        views.append(view)
+    shape = *batch, *runs[0], *runs[1]
+    if try_reshape(out, shape) is None:
+        return None
+    lhs, rhs = views
+    places = pairs(*(range(len(sizes)) for sizes in runs))
+    made = [_of_runs(lhs, rhs, out, shape, count, *place) for place in places]
+    return max(made, key=_preference)
+
+
+def _runs(shape: Shape, *strides: Sequence[int]) -> Sequence[int]:
+    """The sizes after adjacent dimensions are merged that have one stride in all of
+    these arrays."""
+    dims = [d for d, size in enumerate(shape) if size != 1]
+    sizes = [shape[d] for d in dims[:1]] or [1]
+    for before, d in pairwise(dims):
+        if all(steps[before] == shape[d] * steps[d] for steps in strides):
+            sizes[-1] *= shape[d]
+        else:
+            sizes.append(shape[d])
+    return sizes
+
+
+def _of_runs(
+    lhs: Array, rhs: Array, out: Array, shape: Shape, count: int, row: int, column: int
+) -> Matrices:
+    """The products whose rows are the run `row` of the left operand, and whose columns
+    are the run `column` of the right one. `shape` has the runs of both, after `count`
+    dimensions of the batch."""
+    left, right = lhs.ndim - count - 1, rhs.ndim - count - 1
+    inner = count + row, count + left + column
+    others = [d for d in range(len(shape)) if d not in inner]
+    lhs, rhs = np.moveaxis(lhs, inner[0], -2), np.moveaxis(rhs, count + column, -1)
+    lhs = np.expand_dims(lhs, (*range(count + left - 1, count + left + right - 2),))
+    rhs = np.expand_dims(rhs, (*range(count, count + left - 1),))
+    arranged = partial(_arranged, shape=shape, order=[*others, *inner])
+    target = arranged(out)
+    assert target is not None
+    return Matrices(lhs, rhs, target, arranged)
+
+
+def _arranged(x: Array, shape: Shape, order: Sequence[int]) -> Array | None:
+    view = try_reshape(x, shape)
+    return None if view is None else view.transpose(order)
 
 
 def with_copies(
@@ -259,41 +306,6 @@ def _preference(views: Matrices) -> tuple[bool, int]:
     multiply large ones fastest."""
     are_dense = all(x.itemsize in x.strides[-2:] for x in views[:3])
     return are_dense, prod(views.out.shape[-2:])
-
-
-class _Rows(NamedTuple):
-    """A view of an operand whose last two dimensions are rows (or columns) and sums."""
-
-    array: Array
-    free: Shape
-    """The sizes of the free dimensions, in the operand's order."""
-    place: int
-    """The place of the rows' size among these."""
-
-
-def _with_terms(
-    op: DotGeneralOp, side: int, x: Array, contracting: Sequence[int]
-) -> list[_Rows]:
-    """All views in which adjacent free dimensions are the rows."""
-    batch = op.batching[side]
-    free = [d for d in range(x.ndim) if d not in batch and d not in contracting]
-    ordered = x.transpose([*batch, *free, *contracting])
-    sizes = [x.shape[d] for d in free] or [1]
-    terms = prod(x.shape[d] for d in contracting)
-    views: list[_Rows] = []
-    for start in range(len(sizes)):
-        for stop in range(start + 1, len(sizes) + 1):
-            merged = *sizes[:start], prod(sizes[start:stop]), *sizes[stop:]
-            view = try_reshape(ordered, (*ordered.shape[: len(batch)], *merged, terms))
-            if view is not None:
-                rows = np.moveaxis(view, len(batch) + start, -2)
-                views.append(_Rows(rows, merged, start))
-    return views
-
-
-def _arranged(x: Array, shape: Shape, order: Sequence[int]) -> Array | None:
-    view = try_reshape(x, shape)
-    return None if view is None else view.transpose(order)
 
 
 def by_labels(x: Array, labels: str, order: str) -> Array:
@@ -388,6 +400,11 @@ def has_floats(inputs: Sequence[Array], out: Array) -> bool:
 
 
 def is_wide(views: Matrices) -> bool:
-    """Whether matrices that are multiplied by the same one have many rows and columns,
-    or there is only one product for each matrix."""
-    return not views.is_broadcast or min(views.out.shape[-2:]) >= STACKED_ROWS
+    """Whether several products with the same matrix are as fast as one product with all
+    of the other matrices in one. That takes a copy, which is no work beside a result
+    that is much larger."""
+    if not views.is_broadcast:
+        return True
+    largest = max(views.lhs.size, views.rhs.size)
+    is_small = largest * COPIED <= views.out.size
+    return not is_small and min(views.out.shape[-2:]) >= STACKED_ROWS

@@ -8,7 +8,7 @@ from ....dialects.tgraph.reducing import DotGeneralOp
 from ....support.arrays import Array, Shape
 from ...calls import Call
 from ...pool import Scratch
-from ..contraction import Matrices, with_copies
+from ..contraction import Matrices, is_wide, with_copies
 from ..parts import LANES, Slices, divisions
 from .division import in_parts
 from .epilogue import Epilogue
@@ -68,11 +68,9 @@ def dot(
 
 
 def _is_fast(views: Matrices) -> bool:
-    """Whether several products with the same matrix are as fast as one product with all
-    of the other matrices."""
     rows, columns = views.out.shape[-2:]
     is_long = rows * columns * views.lhs.shape[-1] >= STACKED
-    return is_long and min(rows, columns) >= STACKED_ROWS
+    return is_long and min(rows, columns) >= STACKED_ROWS and is_wide(views)
 
 
 def product(
