@@ -12,6 +12,7 @@ from math import inf
 import pytest
 
 from tensorplan.planning import Buffer, Limits, Problem, deadline, peak_of, validate
+from tensorplan.planning.solver import kernels
 from tensorplan.planning.solver.budget import SearchBudget
 from tensorplan.planning.solver.core import SLACKS, CoreFirst
 from tensorplan.planning.solver.gaps import Gaps
@@ -56,6 +57,21 @@ def from_nothing(
     weights = [1] * len(buffers)
     order = range(len(buffers))
     return Repair(buffers).fit(capacity, given, weights, order, limit, budget())
+
+
+def test_both_forms_of_ascend_sort() -> None:
+    chance = random.Random(0)
+    for count in range(60):
+        indices = list(range(count))
+        chance.shuffle(indices)
+        keys = [chance.randrange(1 << 59) for _ in indices]
+        by_shell = list(indices)
+        used = count - count // 5  # the others stay where they are
+        kernels.ascend(indices, used, keys)
+        kernels._ascend(by_shell, used, keys)
+        assert indices == by_shell
+        found = [keys[i] for i in indices[:used]]
+        assert found == sorted(found)
 
 
 def test_buffer_is_placed_by_ejecting_another() -> None:
