@@ -32,10 +32,11 @@
 
 Skyline placement cannot handle gaps, given offsets or mixed alignments. The first plan
 of such a problem is the best of the greedy plans and, without given offsets, of the
-plan for the same buffers with gaps filled and alignments made equal. Then three
-searches take turns: hill climbing over the order of first fit (`climb.py`), ejection
-below the best peak (`repair.py`), and, for up to 2,000 buffers, a branch and bound that
-is exact for these problems, too (`upward.py`).
+plan for the same buffers with gaps filled and alignments made equal. Buffers with gaps
+may raise the lower bound (`clique.py`). Then three searches take turns: hill climbing
+over the order of first fit (`climb.py`), ejection below the best peak (`repair.py`),
+and, for up to 2,000 buffers, a branch and bound that is exact for these problems, too
+(`upward.py`).
 
 If buffers have hints, the plan of the hints is a candidate, too. If every buffer has a
 hint and the hints are a sound plan, this is their plan; otherwise, it is first fit in
@@ -67,6 +68,7 @@ from .backbone import backbone, longest
 from .boxes import BOX_WORK, Borders, Boxes
 from .budget import SearchBudget
 from .climb import Climb
+from .clique import heaviest_clique
 from .core import SLACKS, CoreFirst
 from .gaps import GAP_WORK, WAITING, Gaps
 from .kernels import LARGEST
@@ -681,7 +683,10 @@ def _irregular(task: _Task) -> Placement:
     if not best or peak_of(buffers, best) > task.goal:
         for plan in greedy.plans(buffers):
             take(plan)
-    bounds = _Bounds(task.goal, peak_of(buffers, best), partial(peak_of, buffers), take)
+    low, high = task.goal, peak_of(buffers, best)
+    if high > low and any(b.gaps for b in buffers):
+        low = heaviest_clique(buffers, low, budget)
+    bounds = _Bounds(low, high, partial(peak_of, buffers), take)
     sizes, area = [b.size for b in buffers], orders.measures_of_any(buffers)[0]
     searches = [
         _by_moves(buffers, best, bounds, limits.seed, budget),
