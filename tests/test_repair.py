@@ -11,7 +11,16 @@ from math import inf
 
 import pytest
 
-from tensorplan.planning import Buffer, Limits, Problem, deadline, peak_of, validate
+from tensorplan.planning import (
+    Buffer,
+    Limits,
+    Problem,
+    deadline,
+    peak_of,
+    solve,
+    validate,
+)
+from tensorplan.planning.solver import kernels
 from tensorplan.planning.solver.budget import SearchBudget
 from tensorplan.planning.solver.core import SLACKS, CoreFirst
 from tensorplan.planning.solver.gaps import Gaps
@@ -56,6 +65,21 @@ def from_nothing(
     weights = [1] * len(buffers)
     order = range(len(buffers))
     return Repair(buffers).fit(capacity, given, weights, order, limit, budget())
+
+
+def test_both_forms_of_ascend_sort() -> None:
+    chance = random.Random(0)
+    for count in range(60):
+        indices = list(range(count))
+        chance.shuffle(indices)
+        keys = [chance.randrange(1 << 59) for _ in indices]
+        by_shell = list(indices)
+        used = count - count // 5  # the others stay where they are
+        kernels.ascend(indices, used, keys)
+        kernels._ascend(by_shell, used, keys)
+        assert indices == by_shell
+        found = [keys[i] for i in indices[:used]]
+        assert found == sorted(found)
 
 
 def test_buffer_is_placed_by_ejecting_another() -> None:
@@ -197,3 +221,23 @@ def test_tallest_is_the_highest_load_of_a_live_range() -> None:
     part = chain(300)
     spans = zip(part.first, part.end, strict=True)
     assert part.tallest == [max(part.load[first:end]) for first, end in spans]
+
+
+@pytest.mark.parametrize("given", [0, 40])
+def test_cores_of_buffers_with_gaps(given: int) -> None:
+    """Searches among all of these buffers end above the bound."""
+    chance = random.Random(10)
+    buffers: list[Buffer] = []
+    for start in range(500):
+        end = start + min(int(chance.paretovariate(0.8)) + 2, 150)
+        gaps: list[tuple[int, int]] = []
+        if end - start > 6:
+            gap = chance.randrange(start + 1, end - 3)
+            gaps.append((gap, chance.randrange(gap + 1, end - 1)))
+        size = 64 * chance.randint(1, 2000)
+        buffers.append(Buffer("", size, start, end, 64, gaps))
+    if given:
+        found = solve(Problem(buffers)).offsets[:given]
+        first = [replace(b, offset=at) for b, at in zip(buffers, found, strict=False)]
+        buffers[:given] = first
+    assert solve(Problem(buffers), limits=Limits(effort=0.5)).optimal

@@ -13,6 +13,7 @@ core.py       places the buffers of the most heavily loaded sections first
 repair.py     local search with ejection: fits buffers under a capacity
 search.py     exact branch and bound on the skyline, for regular problems
 climb.py      hill climbing over the order of first fit
+clique.py     a lower bound: the heaviest buffers of which any two overlap
 upward.py     exact branch and bound for gaps, given offsets and mixed alignments
 sections.py   the input of the searches: units, sections and independent parts
 budget.py     the work, or the time, that the searches have left

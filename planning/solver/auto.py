@@ -32,10 +32,12 @@
 
 Skyline placement cannot handle gaps, given offsets or mixed alignments. The first plan
 of such a problem is the best of the greedy plans and, without given offsets, of the
-plan for the same buffers with gaps filled and alignments made equal. Then three
-searches take turns: hill climbing over the order of first fit (`climb.py`), ejection
-below the best peak (`repair.py`), and, for up to 2,000 buffers, a branch and bound that
-is exact for these problems, too (`upward.py`).
+plan for the same buffers with gaps filled and alignments made equal. Buffers with gaps
+may raise the lower bound (`clique.py`). Then four searches take turns: hill climbing
+over the order of first fit (`climb.py`), ejection below the best peak (`repair.py`),
+for up to 2,000 buffers, a branch and bound that is exact for these problems, too
+(`upward.py`), and all three of them among the buffers of the most heavily loaded
+sections, with ejection for the others (`core.py`).
 
 If buffers have hints, the plan of the hints is a candidate, too. If every buffer has a
 hint and the hints are a sound plan, this is their plan; otherwise, it is first fit in
@@ -67,7 +69,8 @@ from .backbone import backbone, longest
 from .boxes import BOX_WORK, Borders, Boxes
 from .budget import SearchBudget
 from .climb import Climb
-from .core import SLACKS, CoreFirst
+from .clique import heaviest_clique
+from .core import SLACKS, CoreFirst, CoresOfAny
 from .gaps import GAP_WORK, WAITING, Gaps
 from .kernels import LARGEST
 from .repair import Repair
@@ -407,6 +410,10 @@ class _Bounds:
             self.high = self._peak(offsets)
             self._improved(offsets)
 
+    def refute(self, capacity: int) -> None:
+        """Notes a proof that no plan is within a capacity."""
+        self.low = max(self.low, capacity + 1)
+
 
 _Search: TypeAlias = Iterator[int]
 """A generator that narrows the bounds. It yields the work of each try beforehand."""
@@ -652,11 +659,84 @@ def _branch_and_bound(
                 if found.status == FEASIBLE:
                     bounds.take(found.offsets)
                 if found.status == INFEASIBLE:
-                    bounds.low = max(bounds.low, capacity + 1)
+                    bounds.refute(capacity)
                     is_refuted = True
                 if found.status != UNKNOWN:
                     break
         limit = limit * 8 // 5
+
+
+def _searches_of_any(
+    buffers: Sequence[Buffer],
+    best: Callable[[], Sequence[int]],
+    bounds: _Bounds,
+    seed: int,
+    budget: SearchBudget,
+) -> list[_Search]:
+    """The searches for an irregular problem, or for a core of it."""
+    sizes, area = [b.size for b in buffers], orders.measures_of_any(buffers)[0]
+    searches = [
+        _by_moves(buffers, best(), bounds, seed, budget),
+        _by_descent(buffers, sizes, area, best, bounds, seed, budget),
+    ]
+    if len(buffers) <= _COMPARABLE:
+        searches.append(_upwards(buffers, bounds, seed, budget))
+    return searches
+
+
+def _cores_of_any(
+    buffers: Sequence[Buffer], bounds: _Bounds, seed: int, budget: SearchBudget
+) -> _Search:
+    """Plans the buffers of the most heavily loaded sections, and the others around
+    them. If there is a proof that a core does not fit, nor do all buffers."""
+    yield CoresOfAny.WORK
+    cores = CoresOfAny(buffers)
+    for effort, excess in _CORES:
+        for slack in cores.SLACKS:
+            capacity = bounds.low + int(bounds.low * excess)
+            members = cores.members(slack)
+            if not members or capacity >= bounds.high:
+                break
+            yield effort * cores.WORK
+            chosen = [buffers[i] for i in members]
+            found = _fit_core(chosen, capacity, effort * cores.WORK, seed, budget)
+            if found.status == INFEASIBLE:
+                bounds.refute(capacity)
+            if found.status != FEASIBLE:
+                break  # the next core has this one's buffers, too
+            core = dict(zip(members, found.offsets, strict=True))
+            offsets = cores.around(core, capacity, slack, effort, budget)
+            if offsets is not None:
+                bounds.take(offsets)
+
+
+def _fit_core(
+    buffers: Sequence[Buffer],
+    capacity: int,
+    limit: int,
+    seed: int,
+    budget: SearchBudget,
+) -> SearchOutcome:
+    """Searches for a plan of a core within a capacity."""
+    until = budget.spent + limit
+    since = budget.seconds
+    best = min(greedy.plans(buffers), key=partial(peak_of, buffers))
+    budget.spend(2 * GAP_WORK * len(buffers), since)
+
+    def take(offsets: Sequence[int]) -> None:
+        nonlocal best
+        best = list(offsets)
+
+    peak = partial(peak_of, buffers)
+    bounds = _Bounds(capacity, peak(best), peak, take)
+    searches = _searches_of_any(buffers, lambda: best, bounds, seed, budget)
+    for _ in _minimise(bounds, searches, budget):
+        if bounds.low > capacity or budget.spent > until:
+            break
+    status = INFEASIBLE if bounds.low > capacity else UNKNOWN
+    if bounds.high <= capacity:
+        status = FEASIBLE
+    return SearchOutcome(status, best, limit)
 
 
 def _irregular(task: _Task) -> Placement:
@@ -681,14 +761,14 @@ def _irregular(task: _Task) -> Placement:
     if not best or peak_of(buffers, best) > task.goal:
         for plan in greedy.plans(buffers):
             take(plan)
-    bounds = _Bounds(task.goal, peak_of(buffers, best), partial(peak_of, buffers), take)
-    sizes, area = [b.size for b in buffers], orders.measures_of_any(buffers)[0]
+    low, high = task.goal, peak_of(buffers, best)
+    if high > low and any(b.gaps for b in buffers):
+        low = heaviest_clique(buffers, low, budget)
+    bounds = _Bounds(low, high, partial(peak_of, buffers), take)
     searches = [
-        _by_moves(buffers, best, bounds, limits.seed, budget),
-        _by_descent(buffers, sizes, area, lambda: best, bounds, limits.seed, budget),
+        *_searches_of_any(buffers, lambda: best, bounds, limits.seed, budget),
+        _cores_of_any(buffers, bounds, limits.seed, budget),
     ]
-    if len(buffers) <= _COMPARABLE:
-        searches.append(_upwards(buffers, bounds, limits.seed, budget))
     budget.share = 1.0
     if limits.time_limit is None:
         budget.share = budget.used + _IRREGULAR

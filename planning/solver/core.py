@@ -7,22 +7,25 @@ buffers that are live throughout lie at the bottom, where they cause no fragment
 Skyline placement or branch and bound (`search.py`) places the others. First fit then
 places the buffers of lighter and lighter sections around the core, and ejection
 (`repair.py`) places the buffers that do not fit.
+
+Cores of buffers with gaps, given offsets or mixed alignments are planned by the caller.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import product
+from itertools import accumulate, pairwise, product
 from typing import NamedTuple
 
 from .. import deadline
+from ..problem import Buffer
 from . import orders
 from .budget import SearchBudget
 from .gaps import WAITING
 from .kernels import LARGEST
 from .repair import Repair
 from .search import FEASIBLE, RULES, ValleySearch
-from .sections import Part, parts_among
+from .sections import Part, live_ranges_of, over, parts_among
 from .skyline import skyline_plans
 
 SLACKS = (0.015, 0.03, 0.12, 0.06)
@@ -81,22 +84,8 @@ class CoreFirst:
                 offsets[i] = offset
                 firm[i] = _FIRM
         allowed = int((1 + 2 * effort) * self._repair.pass_work)
-        order = self._outwards(slack)
+        order = _outwards(self._part.tallest, self._area, slack)
         return self._repair.fit(capacity, offsets, firm, order, allowed, budget)
-
-    def _outwards(self, slack: float) -> Sequence[int]:
-        """The buffers by the level of their highest load, then by area, largest first.
-
-        Each level reaches `_WIDEN` times as far below the greatest load as the last.
-        """
-        most = max(self._part.tallest)
-        steps = [most * (1 - slack * _WIDEN**n) for n in range(1, 20)]
-        bounds = [-bound for bound in steps if bound > 0]
-        keys = [
-            (bisect_left(bounds, -tall), -area)
-            for tall, area in zip(self._part.tallest, self._area, strict=True)
-        ]
-        return sorted(range(len(keys)), key=keys.__getitem__)
 
     def is_small(self, slack: float) -> bool:
         """Whether each part of the core of this slack has at most half the buffers."""
@@ -111,14 +100,83 @@ class CoreFirst:
 
     def _level(self, slack: float) -> Sequence[int]:
         """The buffers of the core of this slack."""
-        bound = max(self._part.tallest) * (1 - slack)
-        return [i for i, tall in enumerate(self._part.tallest) if tall > bound]
+        return _level(self._part.tallest, slack)
 
     def _parts(self, slack: float) -> Iterator[tuple[Sequence[int], Part]]:
         """The parts of the core of this slack, each with the indices of its buffers."""
         level = self._level(slack)
         for sub in parts_among(self._part, level):
             yield [level[i] for i in sub.indices], sub
+
+
+class CoresOfAny:
+    """The cores of buffers that may have gaps, given offsets and mixed alignments."""
+
+    SLACKS = (0.03, 0.06, 0.12, 0.24)  # each core lies in the next
+    WORK = 1_000_000  # limit of the search in a core, per unit of effort
+
+    def __init__(self, buffers: Sequence[Buffer]) -> None:
+        live = live_ranges_of(buffers)
+        at, first, end = live.at, live.first, live.end
+        load = [0] * (live.sections + 1)
+        for i, buffer in enumerate(buffers):
+            for each in range(at[i], at[i + 1]):
+                load[first[each]] += buffer.size
+                load[end[each]] -= buffer.size
+        load = list(accumulate(load))
+        most = over(load, list(zip(first, end, strict=True)), max)
+        self._tallest = [max(most[a:b]) for a, b in pairwise(at)]
+        self._area = orders.measures_of_any(buffers)[0]
+        self._given = [i for i, b in enumerate(buffers) if b.offset is not None]
+        self._repair = Repair(buffers)
+
+    def members(self, slack: float) -> Sequence[int]:
+        """The buffers of a core, and those with a given offset, around which a core
+        must fit. Empty if these are more than half of all buffers."""
+        level = sorted({*_level(self._tallest, slack), *self._given})
+        return level if 2 * len(level) <= len(self._tallest) else ()
+
+    def around(
+        self,
+        core: Mapping[int, int],
+        capacity: int,
+        slack: float,
+        effort: float,
+        budget: SearchBudget,
+    ) -> Sequence[int] | None:
+        """Places the other buffers around those of a core, whose offsets are given.
+
+        Returns all offsets, or None if it finds no plan within the capacity.
+        """
+        indices = range(len(self._tallest))
+        offsets = [core.get(i, WAITING) for i in indices]
+        firm = [_FIRM if i in core else 1 for i in indices]
+        order = _outwards(self._tallest, self._area, slack)
+        allowed = int((1 + 2 * effort) * self._repair.pass_work)
+        return self._repair.fit(capacity, offsets, firm, order, allowed, budget)
+
+
+def _level(tallest: Sequence[int], slack: float) -> Sequence[int]:
+    """The buffers of the core of this slack, given their highest loads."""
+    bound = max(tallest) * (1 - slack)
+    return [i for i, tall in enumerate(tallest) if tall > bound]
+
+
+def _outwards(
+    tallest: Sequence[int], area: Sequence[int], slack: float
+) -> Sequence[int]:
+    """The buffers by the level of their highest load, then by area, largest first.
+
+    Each level reaches `_WIDEN` times as far below the greatest load as the last.
+    """
+    most = max(tallest)
+    steps = [most * (1 - slack * _WIDEN**n) for n in range(1, 20)]
+    bounds = [-bound for bound in steps if bound > 0]
+    keys = [
+        (bisect_left(bounds, -tall), -size)
+        for tall, size in zip(tallest, area, strict=True)
+    ]
+    return sorted(range(len(keys)), key=keys.__getitem__)
 
 
 class _Core:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from ..problem import Buffer
 from .budget import SearchBudget
 from .gaps import GAP_WORK, WAITING, Gaps
-from .kernels import LARGEST, Integers, as_arrays, compiled, pays, plain
+from .kernels import LARGEST, Integers, as_arrays, ascend, compiled, pays, plain
 from .sections import live_ranges_of
 
 _STEP_WORK = 20  # work of taking a buffer from the queue, in pairs of buffers
@@ -58,6 +58,9 @@ class _State(NamedTuple):
     offset: Integers  # per buffer, or WAITING
     queue: Integers  # a ring buffer of indices
     near: Integers  # scratch: the placed buffers that overlap the current one
+    bottoms: Integers  # scratch: the same buffers, by their offsets
+    tops: Integers  # scratch: the same buffers, by their ends
+    key: Integers  # scratch: by what buffers are sorted, per buffer
     stack: Integers  # scratch: nodes of the tree
     height: Integers  # scratch: bytes that buffers have taken, per section
 
@@ -141,6 +144,9 @@ class Repair:
             list(offsets),
             [*waiting, *[0] * (count + 1 - len(waiting))],
             [0] * count,
+            [0] * count,
+            [0] * count,
+            [0] * count,
             [0] * (2 * len(lives.latest).bit_length() + 2),
             [0] * self._sections,
         )
@@ -191,33 +197,29 @@ def _repair(lives: _Lives, state: _State, capacity: int, limit: int) -> int:
             work += settling
             since, down = 0, 1 - down
         index = state.queue[head]
-        size, alignment = lives.size[index], lives.alignment[index]
+        size = lives.size[index]
         head = (head + 1) % len(state.queue)
         left -= 1
         count = _neighbors(lives, state, index)
         work += count + _STEP_WORK
         since += count + _STEP_WORK
-        bottoms = [
-            (state.offset[j], lives.worth[j] * state.weight[j])
-            for j in state.near[:count]
-        ]
-        tops = [
-            (state.offset[j] + lives.size[j], lives.worth[j] * state.weight[j])
-            for j in state.near[:count]
-        ]
-        bottoms.sort()
-        tops.sort()
-        least, offset, chance = _cheapest(
-            bottoms, tops, size, alignment, capacity, chance
-        )
+        for place in range(count):
+            j = state.near[place]
+            state.bottoms[place] = j
+            state.key[j] = state.offset[j] + lives.size[j]
+        ascend(state.bottoms, count, state.offset)
+        for place in range(count):
+            state.tops[place] = state.bottoms[place]  # almost in order: quick to sort
+        ascend(state.tops, count, state.key)
+        least, offset, chance = _cheapest(lives, state, count, index, capacity, chance)
         if least >= _FIXED:
             head, left = -1, left + 1
             break
         if least:
             state.weight[index] += 1
-            for j in state.near[:count]:
-                other = state.offset[j]
-                if other < offset + size and other + lives.size[j] > offset:
+            for place in range(count):
+                j = state.near[place]
+                if state.offset[j] < offset + size and state.key[j] > offset:
                     state.offset[j] = WAITING
                     state.queue[(head + left) % len(state.queue)] = j
                     left += 1
@@ -228,40 +230,39 @@ def _repair(lives: _Lives, state: _State, capacity: int, limit: int) -> int:
 
 
 def _cheapest(
-    bottoms: list[tuple[int, int]],
-    tops: list[tuple[int, int]],
-    size: int,
-    alignment: int,
-    capacity: int,
-    chance: int,
+    lives: _Lives, state: _State, count: int, index: int, capacity: int, chance: int
 ) -> tuple[int, int, int]:
     """The offset of a buffer at which the buffers in its way cost least to eject.
 
-    `bottoms` and `tops` have the offsets and the ends of the placed buffers that
-    overlap it in time, ascending, with the cost of each. Returns the cost, the offset
-    (the first free one, or one of the cheapest at random), and the next `chance`.
+    The first `count` buffers of `bottoms`, by offset, and of `tops`, by their ends in
+    `key`, are placed and overlap it in time. Returns the cost, the offset (the first
+    free one, or one of the cheapest at random), and the next `chance`.
     """
-    count = len(tops)
+    size, alignment = lives.size[index], lives.alignment[index]
+    bottoms, tops = state.bottoms, state.tops
+    bottom, top = state.offset, state.key
     least, offset, equals = LARGEST, WAITING, 0
     for upwards in (1, 0):  # on a buffer or the floor; below a buffer or the lid
         reached, reached_cost = 0, 0  # buffers that start below this one's end
         passed, passed_cost = 0, 0  # buffers that end at or below its start
         for place in range(count + 1):
             if upwards:
-                at = tops[place - 1][0] if place else 0
+                at = top[tops[place - 1]] if place else 0
                 at += -at % alignment
             else:
-                at = (bottoms[place][0] if place < count else capacity) - size
+                at = (bottom[bottoms[place]] if place < count else capacity) - size
                 at -= at % alignment
             if at < 0:
                 continue
             if at + size > capacity:
                 break
-            while reached < count and bottoms[reached][0] < at + size:
-                reached_cost += bottoms[reached][1]
+            while reached < count and bottom[bottoms[reached]] < at + size:
+                j = bottoms[reached]
+                reached_cost += lives.worth[j] * state.weight[j]
                 reached += 1
-            while passed < count and tops[passed][0] <= at:
-                passed_cost += tops[passed][1]
+            while passed < count and top[tops[passed]] <= at:
+                j = tops[passed]
+                passed_cost += lives.worth[j] * state.weight[j]
                 passed += 1
             cost = reached_cost - passed_cost
             if cost < least:
@@ -281,30 +282,33 @@ def _settle(lives: _Lives, state: _State, capacity: int, down: int) -> None:
 
     The order of the buffers stays. Buffers with a given offset do not move.
     """
-    placed = [
-        (offset if down else capacity - offset - lives.size[i], i)
-        for i, offset in enumerate(state.offset)
-        if offset >= 0
-    ]
-    placed.sort()
+    count = 0
+    for i in range(len(state.offset)):
+        offset = state.offset[i]
+        if offset >= 0:
+            state.near[count] = i
+            state.key[i] = offset if down else capacity - offset - lives.size[i]
+            count += 1
+    ascend(state.near, count, state.key)
     height = state.height  # from the end to which they move
     for section in range(len(height)):
         height[section] = 0
-    for distance, i in placed:
+    for place in range(count):
+        i = state.near[place]
         ranges = range(lives.live_at[i], lives.live_at[i + 1])
         size, alignment = lives.size[i], lives.alignment[i]
         rest = 0
-        for place in ranges:
-            for section in range(lives.live_first[place], lives.live_end[place]):
+        for live in ranges:
+            for section in range(lives.live_first[live], lives.live_end[live]):
                 rest = max(rest, height[section])
         if lives.worth[i] >= _FIXED:
-            rest = distance
+            rest = state.key[i]
         elif down:
             rest += -rest % alignment
         else:
             rest += (capacity - rest - size) % alignment
-        for place in ranges:
-            for section in range(lives.live_first[place], lives.live_end[place]):
+        for live in ranges:
+            for section in range(lives.live_first[live], lives.live_end[live]):
                 height[section] = rest + size
         state.offset[i] = rest if down else capacity - rest - size
 

@@ -6,6 +6,7 @@ if and only if they share a section. Where no buffer is live across a step, the 
 splits into independent parts.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -167,6 +168,24 @@ class LiveRanges(NamedTuple):
 def live_ranges_of(buffers: Sequence[Buffer]) -> LiveRanges:
     at = list(accumulate((len(b.live) for b in buffers), initial=0))
     return LiveRanges(at, *sections_of([live for b in buffers for live in b.live]))
+
+
+def overlapping(
+    buffers: Sequence[Buffer], by_start: Sequence[int]
+) -> Sequence[Sequence[int]]:
+    """For each buffer, the indices of the buffers that are live at the same time, in
+    the order `by_start`."""
+    rank = sorted(range(len(buffers)), key=by_start.__getitem__)
+    lives = sorted((*steps, rank[i]) for i, b in enumerate(buffers) for steps in b.live)
+    starts, ends, ranks = ([live[n] for live in lives] for n in range(3))
+    near: list[set[int]] = [set() for _ in buffers]  # ranks, by rank
+    for number, one in enumerate(ranks, start=1):
+        # Of the live ranges after it, it overlaps those that start before its end.
+        others = ranks[number : bisect_left(starts, ends[number - 1])]
+        near[one].update(others)
+        for other in others:
+            near[other].add(one)
+    return [[by_start[other] for other in sorted(near[one])] for one in rank]
 
 
 def parts_of(lifespans: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list[Part]:

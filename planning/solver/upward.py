@@ -20,7 +20,6 @@ This is the search of Moffitt, "MiniMalloc: A Lightweight Memory Allocator for H
 Accelerated Machine Learning", ASPLOS 2023, written from the paper.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from math import gcd
 from typing import NamedTuple
@@ -28,7 +27,7 @@ from typing import NamedTuple
 from ..problem import Buffer, Steps, round_up
 from .kernels import Integers
 from .search import FEASIBLE, INFEASIBLE, PAUSED, UNKNOWN, PausingSearch, SearchOutcome
-from .sections import live_ranges_of
+from .sections import live_ranges_of, overlapping
 
 _NODE_WORK = 16  # work of a node besides its sections, in sections
 
@@ -141,7 +140,7 @@ def _lives_of(buffers: Sequence[Buffer]) -> tuple[_Lives, int]:
         starts[section + 1] += 1
     for section in range(sections):
         starts[section + 1] += starts[section]
-    near = _overlapping(buffers, by_start)
+    near = overlapping(buffers, by_start)
     near_at = [0]
     for others in near:
         near_at.append(near_at[-1] + len(others))
@@ -174,24 +173,6 @@ def _lives_of(buffers: Sequence[Buffer]) -> tuple[_Lives, int]:
 
 def _kind(buffer: Buffer) -> tuple[int, int, int | None, Sequence[Steps]]:
     return buffer.size, buffer.alignment, buffer.offset, tuple(buffer.live)
-
-
-def _overlapping(
-    buffers: Sequence[Buffer], by_start: Sequence[int]
-) -> Sequence[Sequence[int]]:
-    """For each buffer, the indices of the buffers that are live at the same time, in
-    the order `by_start`."""
-    rank = sorted(range(len(buffers)), key=by_start.__getitem__)
-    lives = sorted((*steps, rank[i]) for i, b in enumerate(buffers) for steps in b.live)
-    starts, ends, ranks = ([live[n] for live in lives] for n in range(3))
-    near: list[set[int]] = [set() for _ in buffers]  # ranks, by rank
-    for number, one in enumerate(ranks, start=1):
-        # Of the live ranges after it, it overlaps those that start before its end.
-        others = ranks[number : bisect_left(starts, ends[number - 1])]
-        near[one].update(others)
-        for other in others:
-            near[other].add(one)
-    return [[by_start[other] for other in sorted(near[one])] for one in rank]
 
 
 def _search(
