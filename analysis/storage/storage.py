@@ -401,12 +401,16 @@ class _Block(Storage):
 
     def _placed(self, result: SSAValue) -> Place | None:
         """The place where `result` is not a whole, row-major buffer; None if it is."""
-        if result in self._ordered:
-            end, buffer, layout = self._ordered[result]
-            if buffer is None:
-                buffer = self._allocate(tensor_type_of(end.type), result.name_hint)
-            return Place(buffer, layout)
-        return self._part(result) or self._updated(result)
+        return self._in_order(result) or self._part(result) or self._updated(result)
+
+    def _in_order(self, result: SSAValue) -> Place | None:
+        """The place of a value in the order of another; None if it has its own."""
+        if result not in self._ordered:
+            return None
+        end, buffer, layout = self._ordered[result]
+        if buffer is None:
+            buffer = self._allocate(tensor_type_of(end.type), result.name_hint)
+        return Place(buffer, layout)
 
     def _replaceable(self, result: SSAValue, allowed: Sequence[int]) -> Sequence[int]:
         """The inputs in `allowed` whose buffer `result` may take over if dead."""
@@ -515,7 +519,7 @@ class _Block(Storage):
             self._fill(op, part, layout)
             return
         _, ordered, _ = self._ordered.get(source_of(op.result), (None, None, None))
-        if layout is not None and op in self._copied and ordered is None:
+        if layout is not None and op in self._copied and buffer is not ordered:
             target = At(whole(self._destination(op.result), op.result), op.result)
             self._copy(At(Place(buffer, layout), op.result), target)
             self.put(op.result, target.place.buffer)
@@ -554,7 +558,7 @@ class _Block(Storage):
     def _join(self, op: ConcatenateOp) -> Place:
         """The place of a concatenation, allocated when its first operand needs it."""
         if op.result not in self._joined:
-            place = self._part(op.result)
+            place = self._in_order(op.result) or self._part(op.result)
             if place is None:
                 place = whole(self._destination(op.result), op.result)
             place.buffer.last = max(place.buffer.last, self._position[op])
