@@ -161,6 +161,8 @@ def divided_by_counts(
 ) -> SSAValue:
     """Divides the sum of each window by its number of elements."""
     counts = counts_of(window, image, shape_of(total)[2:], counted)
+    if not counts.size:
+        return total
     if np.all(counts == counts.flat[0]):
         return b.apply(e.DivideOp, total, float(counts.flat[0]))
     divisors = b.convert(b.constant(counts), type_of(total).element_type)

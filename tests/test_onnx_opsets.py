@@ -34,6 +34,11 @@ CASES: list[tuple[int, str, list[Any], dict[str, Any]]] = [
     (10, "TopK", [X, (ints(2),)], {}),
     (8, "Pad", [X], {"pads": [0, 1, 0, 2, 0, 1], "value": 1.5}),
     (10, "Pad", [X], {"pads": [0, 1, 0, 2, 0, 1], "mode": "edge"}),
+    (10, "Pad", [X], {"pads": [0, 4, -1, 1, -1, 5], "mode": "edge"}),
+    (10, "Pad", [X], {"pads": [-1, -1, -2, 2, 0, -1], "mode": "edge"}),
+    (19, "Pad", [X, (ints(-1, 4, 0, 3, -1, -2),)], {"mode": "wrap"}),
+    (18, "Pad", [X, (ints(0, -1, 2, 0, 1, -1),)], {"mode": "reflect"}),
+    (20, "AveragePool", [IMAGE], {"kernel_shape": [IMAGE.shape[2] + 1, 2]}),
     (9, "Scatter", [X, np.array([[[1, 0]]]), normal(1, 1, 2)], {"axis": 1}),
     *((n, "Softmax", [X], {}) for n in (8, 11, 12, 13)),
     *((n, "LogSoftmax", [X], {"axis": 0}) for n in (8, 12)),
@@ -90,6 +95,21 @@ def test_a_slope_for_each_channel() -> None:
 def test_training_in_old_opsets_is_rejected() -> None:
     data, _ = model(6, "Dropout", [X], {})
     with pytest.raises(LocatedError, match="is_test = 0, expected 1"):
+        tensorplan.from_onnx(data)
+
+
+@pytest.mark.parametrize(
+    ("pads", "message"),
+    [
+        ([-2, -2], r"with pads that crop more than \[3\]"),
+        ([-4, 1], r"with pads that crop more than \[3\]"),
+        ([-3, 1], "with mode = 'edge' and a dimension of size 0"),
+    ],
+)
+def test_pads_that_leave_nothing_to_repeat(pads: list[int], message: str) -> None:
+    attributes = {"pads": pads, "mode": "edge"}
+    data, _ = model(10, "Pad", [normal(3)], attributes)
+    with pytest.raises(LocatedError, match=f"Pad is not supported {message}"):
         tensorplan.from_onnx(data)
 
 

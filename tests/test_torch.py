@@ -627,6 +627,25 @@ def test_element_types(dtype: str) -> None:
     np.testing.assert_allclose(got.astype(np.float64), want, limit, limit)
 
 
+@pytest.mark.parametrize(("dtype", "unit"), [("float16", 2**-11), ("bfloat16", 2**-8)])
+def test_softmax_rounds_once(dtype: str, unit: float) -> None:
+    x = torch.randn(8, 64, generator=torch.Generator().manual_seed(0))
+    x = x.to(getattr(torch, dtype))
+    for module in (nn.Softmax(1), nn.LogSoftmax(1)):
+        (got,) = tensorplan.compile(model_of(module, (x,)))(program.array_of(x))
+        assert str(got.dtype) == dtype
+        want = module(x.double()).numpy()
+        np.testing.assert_allclose(got.astype(np.float64), want, 1.01 * unit)
+
+
+def test_softmax_in_f32_stores_16_bits() -> None:
+    """The group of the product ends before the conversion that the softmax reads."""
+    module = nn.Sequential(nn.Linear(64, 1000), nn.LogSoftmax(1)).bfloat16()
+    model = model_of(module, (torch.randn(256, 64).bfloat16(),))
+    pools = tensorplan.report(tensorplan.plan(model))["pools"]
+    assert sum(pool["bytes"] for pool in pools) == 0  # the result has the scores
+
+
 @pytest.mark.parametrize(
     "name",
     [

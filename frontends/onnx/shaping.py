@@ -135,9 +135,13 @@ def _pad(n: OnnxNode) -> Sequence[Value]:
     if mode == "constant":
         value = n.reshape(n.value(2), ()) if n.has(2) else None
         return [n.pad(x, low, high, value)]
+    cut = [[min(pad, 0) for pad in side] for side in (low, high)]
+    if any(map(any, cut)):  # negative pads crop first: others repeat what remains
+        if any(size + a + b < 0 for size, a, b in zip(shape_of(x), *cut, strict=True)):
+            raise Unsupported(f"with pads that crop more than {list(shape_of(x))}")
+        x = n.pad(x, cut[0], cut[1])
+        low, high = [max(pad, 0) for pad in low], [max(pad, 0) for pad in high]
     for axis in axes:
-        if min(low[axis], high[axis]) < 0:
-            raise Unsupported(f"with mode = {mode!r} and negative pads")
         if low[axis] or high[axis]:
             places = _padded(mode, shape_of(x)[axis], low[axis], high[axis])
             x = n.take(x, n.constant(places.astype(np.int32)), axis)

@@ -1,6 +1,7 @@
 """Converts ATen's reductions, softmax and normalizations to tgraph."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -173,12 +174,9 @@ def _without(rank: int, dim: int) -> list[int]:
     return [d for d in range(rank) if d != dim]
 
 
-def _softmax(c: AtenCall) -> SSAValue:
-    return softmax(c, c.tensor(), c.axis())
-
-
-def _log_softmax(c: AtenCall) -> SSAValue:
-    return log_softmax(c, c.tensor(), c.axis())
+def _softmax(formula: Callable[..., SSAValue], c: AtenCall) -> SSAValue:
+    """Computed in f32 or wider, as PyTorch does."""
+    return c.convert(formula(c, _wide(c, c.tensor()), c.axis()), c.element)
 
 
 def _vector_norm(c: AtenCall) -> SSAValue:
@@ -198,7 +196,7 @@ def _vector_norm(c: AtenCall) -> SSAValue:
 
 
 def _wide(c: AtenCall, x: SSAValue) -> SSAValue:
-    """Converts floats of fewer than 32 bits to f32, for normalizations."""
+    """Converts floats of fewer than 32 bits to f32, for normalizations and softmax."""
     element = type_of(x).element_type
     small = isinstance(element, AnyFloat) and element.bitwidth < 32
     return c.convert(x, f32) if small else x
@@ -298,11 +296,11 @@ def _moved(c: AtenCall, running: SSAValue, new: SSAValue) -> SSAValue:
 
 
 CONVERSIONS: Mapping[str, Conversion] = {
-    "_log_softmax": _log_softmax,
+    "_log_softmax": partial(_softmax, log_softmax),
     "_native_batch_norm_legit": _batch_norm_plain,
     "_native_batch_norm_legit_functional": _batch_norm_running,
     "_native_batch_norm_legit_no_training": _batch_norm_known,
-    "_softmax": _softmax,
+    "_softmax": partial(_softmax, softmax),
     "amax": _reduction("maximum"),
     "amin": _reduction("minimum"),
     "any": _any,

@@ -131,8 +131,8 @@ def candidates(function: Function, mode: str, max_depth: int) -> Sequence[int]:
 
 
 def cut_at_narrowest(function: Function, candidate: Sequence[int]) -> Sequence[int]:
-    """Ends each candidate at its narrowest value, if its result has one reader: the
-    operations that widen this value to the result move to the group of the reader.
+    """Ends each candidate at its narrowest value, if its result's readers are in one
+    other candidate: the operations that widen this value to the result move there.
 
         product -> ... -> i8 -> i32 | sum        stores the i32
         product -> ... -> i8 | i32 -> sum        stores the i8
@@ -140,7 +140,8 @@ def cut_at_narrowest(function: Function, candidate: Sequence[int]) -> Sequence[i
     found = list(candidate)
     for index, op in enumerate(function.ops):
         readers = list(function.readers(index)) if isinstance(op, ElementwiseOp) else []
-        if len(readers) != 1 or candidate[readers[0]] == candidate[index]:
+        others = {candidate[reader] for reader in readers}
+        if len(others) != 1 or candidate[index] in others:
             continue
         chain = list(_chain(function, candidate, index))
         sizes = [typical_bytes(tensor_type_of(o.results[0].type)) for o in chain]
