@@ -20,9 +20,10 @@ from functools import lru_cache
 from ....support.arrays import Array, DType, Shape
 from ...calls import Call
 from ...pool import Scratch
-from ..contraction import Contraction, matrix_views
+from ..contraction import Contraction
 from ..jit import llvm
 from ..jit.records import ArrayRecord, parallel
+from ..matrix_views import matrix_views
 from ..parts import Slices, divisions
 from .code import LlvmFunction, Value
 from .dot_products import registers

@@ -46,8 +46,9 @@ from ...allocators.host import aligned_bytes
 from ...calls import Call
 from ...pool import ALIGNMENT, Scratch
 from ..arrays import tiles, try_reshape
-from ..contraction import Contraction, Loop, by_labels, matrices
+from ..contraction import Contraction, Loop, by_labels
 from ..jit.records import parallel
+from ..matrix_views import matrices
 from ..parts import Slices, divisions
 from .dot_products import adds_four, dot_products, lanes, panel
 from .functions import Nests, nested

@@ -35,8 +35,10 @@ from ....dialects.tgraph.reducing import DotGeneralOp
 from ....support.arrays import Array, DType, Shape
 from ...calls import Call
 from ...pool import Scratch
-from ..contraction import (
-    Contraction,
+from ..contraction import Contraction
+from ..jit import llvm
+from ..jit.records import ArrayRecord, parallel
+from ..matrix_views import (
     Matrices,
     has_floats,
     is_wide,
@@ -44,8 +46,6 @@ from ..contraction import (
     summed_views,
     with_copies,
 )
-from ..jit import llvm
-from ..jit.records import ArrayRecord, parallel
 from ..onednn import epilogue
 from ..onednn.epilogue import Epilogue
 from ..onednn.library import Refused

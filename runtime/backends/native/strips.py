@@ -17,9 +17,10 @@ from collections.abc import Sequence
 from ....support.arrays import Array
 from ...calls import Call
 from ...pool import Scratch
-from ..contraction import Contraction, matrix_views
+from ..contraction import Contraction
 from ..jit import llvm
 from ..jit.records import ArrayRecord
+from ..matrix_views import matrix_views
 from .code import LlvmFunction, Value
 from .elements import load, store
 from .loops import COLUMNS

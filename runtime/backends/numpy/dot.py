@@ -18,7 +18,7 @@ from ....dialects.tgraph.reducing import DotGeneralOp
 from ...calls import Call
 from ...pool import Scratch
 from ..arrays import copy, try_reshape
-from ..contraction import matrices
+from ..matrix_views import matrices
 from .base import check_types, kernel
 
 Convert: TypeAlias = Callable[[Array, Array], Sequence[Call]]

@@ -8,7 +8,7 @@ from ....dialects.tgraph.reducing import DotGeneralOp
 from ....support.arrays import Array, Shape
 from ...calls import Call
 from ...pool import Scratch
-from ..contraction import Matrices, is_wide, with_copies
+from ..matrix_views import Matrices, is_wide, with_copies
 from ..parts import LANES, Slices, divisions
 from .division import in_parts
 from .epilogue import Epilogue
