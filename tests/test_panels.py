@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
 from tensorplan.dialects.tgraph.base import value_shape
@@ -103,6 +104,23 @@ CONVOLUTIONS = {
 }
 
 
+def convolution(labels: str, shapes: Sequence[Sequence[int]], bias="") -> ModuleOp:
+    """A convolution of two arguments; with a third one of this name added to it."""
+    x, w, out = (f"tensor<{'x'.join(map(str, shape))}xf32>" for shape in shapes)
+    rank = len(shapes[0]) - 2
+    zeros, ones = (f"array<i64: {', '.join([n] * rank)}>" for n in "01")
+    added = f"%r = tgraph.add %z, {bias} : {out}" if bias else ""
+    return tensorplan.read(f"""
+      func.func @main(%x: {x}, %w: {w}{f", {bias}: {out}" if bias else ""}) -> {out} {{
+        %z = tgraph.convolution %x, %w {{
+          dim_labels = "{labels}", window_strides = {ones}, padding_low = {zeros},
+          padding_high = {zeros}, lhs_dilation = {ones}, rhs_dilation = {ones}
+        }} : ({x}, {w}) -> {out}
+        {added}
+        func.return {"%r" if bias else "%z"} : {out}
+      }}""")
+
+
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_convolutions_that_multiply_planes(
@@ -111,17 +129,7 @@ def test_convolutions_that_multiply_planes(
     """The gradient of the weights adds up a product for each image."""
     monkeypatch.setattr(parts, "GRAIN", 100)
     labels, *shapes = CONVOLUTIONS[name]
-    x, w, out = (f"tensor<{'x'.join(map(str, shape))}xf32>" for shape in shapes)
-    rank = len(shapes[0]) - 2
-    zeros, ones = (f"array<i64: {', '.join([n] * rank)}>" for n in "01")
-    module = tensorplan.read(f"""
-      func.func @main(%x: {x}, %w: {w}) -> {out} {{
-        %z = tgraph.convolution %x, %w {{
-          dim_labels = "{labels}", window_strides = {ones}, padding_low = {zeros},
-          padding_high = {zeros}, lhs_dilation = {ones}, rhs_dilation = {ones}
-        }} : ({x}, {w}) -> {out}
-        func.return %z : {out}
-      }}""")
+    module = convolution(labels, shapes)
     op = next(op for op in module.walk() if isinstance(op, ConvolutionOp))
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(shape).astype("f4") for shape in shapes]
@@ -242,17 +250,8 @@ def _free(shape: Sequence[int], summed: int) -> list[int]:
 
 def test_operands_after_a_product_have_its_layout() -> None:
     """The result has features before images; the product, images before features."""
-    x, w, z = "tensor<3x16x12x12xf32>", "tensor<8x16x1x1xf32>", "tensor<8x3x12x12xf32>"
-    module = tensorplan.read(f"""
-      func.func @main(%x: {x}, %w: {w}, %b: {z}) -> {z} {{
-        %c = tgraph.convolution %x, %w {{
-          dim_labels = "bf01_oi01->fb01", window_strides = array<i64: 1, 1>,
-          padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>,
-          lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>
-        }} : ({x}, {w}) -> {z}
-        %r = tgraph.add %c, %b : {z}
-        func.return %r : {z}
-      }}""")
+    shapes = (3, 16, 12, 12), (8, 16, 1, 1), (8, 3, 12, 12)
+    module = convolution("bf01_oi01->fb01", shapes, bias="%b")
     run = tensorplan.compile(module, threads=1)
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(x.shape).astype("f4") for x in run.inputs]

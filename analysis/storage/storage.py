@@ -518,8 +518,8 @@ class _Block(Storage):
         if part := self._part(op.result):
             self._fill(op, part, layout)
             return
-        _, ordered, _ = self._ordered.get(source_of(op.result), (None, None, None))
-        if layout is not None and op in self._copied and buffer is not ordered:
+        is_there = buffer is self._destinations.get(op.result)
+        if layout is not None and op in self._copied and not is_there:
             target = At(whole(self._destination(op.result), op.result), op.result)
             self._copy(At(Place(buffer, layout), op.result), target)
             self.put(op.result, target.place.buffer)

@@ -699,12 +699,13 @@ def _cores_of_any(
                 break
             yield effort * cores.WORK
             chosen = [buffers[i] for i in members]
-            found = _fit_core(chosen, capacity, effort * cores.WORK, seed, budget)
-            if found.status == INFEASIBLE:
+            limit = effort * cores.WORK
+            status, found = _fit_core(chosen, capacity, limit, seed, budget)
+            if status == INFEASIBLE:
                 bounds.refute(capacity)
-            if found.status != FEASIBLE:
+            if status != FEASIBLE:
                 break  # the next core has this one's buffers, too
-            core = dict(zip(members, found.offsets, strict=True))
+            core = dict(zip(members, found, strict=True))
             offsets = cores.around(core, capacity, slack, effort, budget)
             if offsets is not None:
                 bounds.take(offsets)
@@ -716,8 +717,9 @@ def _fit_core(
     limit: int,
     seed: int,
     budget: SearchBudget,
-) -> SearchOutcome:
-    """Searches for a plan of a core within a capacity."""
+) -> tuple[int, Sequence[int]]:
+    """Searches for a plan of a core within a capacity. Returns whether there is one, as
+    the status of a `SearchOutcome`, and its offsets."""
     until = budget.spent + limit
     since = budget.seconds
     best = min(greedy.plans(buffers), key=partial(peak_of, buffers))
@@ -736,7 +738,7 @@ def _fit_core(
     status = INFEASIBLE if bounds.low > capacity else UNKNOWN
     if bounds.high <= capacity:
         status = FEASIBLE
-    return SearchOutcome(status, best, limit)
+    return status, best
 
 
 def _irregular(task: _Task) -> Placement:

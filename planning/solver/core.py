@@ -73,7 +73,6 @@ class CoreFirst:
         """
         limit = int(effort * self.WORK)
         offsets = [WAITING] * len(self._part.size)
-        firm = [1] * len(offsets)
         for core in self._core(slack):
             since = budget.seconds
             found, work = core.fit(capacity, min(budget.left, limit))
@@ -82,10 +81,8 @@ class CoreFirst:
                 return None
             for i, offset in zip(core.members, found, strict=True):
                 offsets[i] = offset
-                firm[i] = _FIRM
-        allowed = int((1 + 2 * effort) * self._repair.pass_work)
         order = _outwards(self._part.tallest, self._area, slack)
-        return self._repair.fit(capacity, offsets, firm, order, allowed, budget)
+        return _around(self._repair, offsets, capacity, order, effort, budget)
 
     def is_small(self, slack: float) -> bool:
         """Whether each part of the core of this slack has at most half the buffers."""
@@ -148,12 +145,23 @@ class CoresOfAny:
 
         Returns all offsets, or None if it finds no plan within the capacity.
         """
-        indices = range(len(self._tallest))
-        offsets = [core.get(i, WAITING) for i in indices]
-        firm = [_FIRM if i in core else 1 for i in indices]
+        offsets = [core.get(i, WAITING) for i in range(len(self._tallest))]
         order = _outwards(self._tallest, self._area, slack)
-        allowed = int((1 + 2 * effort) * self._repair.pass_work)
-        return self._repair.fit(capacity, offsets, firm, order, allowed, budget)
+        return _around(self._repair, offsets, capacity, order, effort, budget)
+
+
+def _around(
+    repair: Repair,
+    offsets: Sequence[int],
+    capacity: int,
+    order: Sequence[int],
+    effort: float,
+    budget: SearchBudget,
+) -> Sequence[int] | None:
+    """Places the buffers that wait for an offset around the others, which are firm."""
+    firm = [1 if offset == WAITING else _FIRM for offset in offsets]
+    allowed = int((1 + 2 * effort) * repair.pass_work)
+    return repair.fit(capacity, offsets, firm, order, allowed, budget)
 
 
 def _level(tallest: Sequence[int], slack: float) -> Sequence[int]:

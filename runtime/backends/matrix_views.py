@@ -25,10 +25,10 @@ from ...dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp
 from ...support.arrays import name_of
 from ..calls import Call
 from ..pool import Scratch
-from .arrays import copy, reshaped, try_reshape
+from .arrays import reshaped, try_reshape
 from .contraction import Contraction, by_labels
 
-STACKED_ROWS = 8
+FEWEST = 8
 """Matrices with fewer rows or columns, which are all multiplied by the same one, are
 copied into one matrix."""
 
@@ -191,13 +191,12 @@ def _with_matrices(
 ) -> tuple[Array, list[Call]]:
     """The left or right operand, of which `matrices` are a view: the operand itself, or
     else a copy that the returned calls make."""
-    x = inputs[side]
-    order, shape = _as_matrices(op, inputs, side)
-    ordered = x.transpose(order)
-    if try_reshape(ordered, shape) is not None:
+    x, (order, _) = inputs[side], _as_matrices(op, inputs, side)
+    copied, made = matrices(op, inputs, side, scratch)
+    if not made:
         return x, []
-    buffer = scratch.take(ordered.shape, x.dtype)
-    return buffer.transpose(np.argsort(order)), copy(buffer, ordered)
+    ordered = copied.reshape([x.shape[d] for d in order])
+    return ordered.transpose(np.argsort(order)), made
 
 
 def _preference(views: Matrices) -> tuple[bool, int]:
@@ -301,4 +300,4 @@ def is_wide(views: Matrices) -> bool:
         return True
     largest = max(views.lhs.size, views.rhs.size)
     is_small = largest * COPIED <= views.out.size
-    return not is_small and min(views.out.shape[-2:]) >= STACKED_ROWS
+    return not is_small and min(views.out.shape[-2:]) >= FEWEST
